@@ -1,4 +1,4 @@
-"""What every test finds, whatever came before it: logs and signals as they were at first, and a Ctrl-C that is heard.
+"""What every test starts with, whatever ran before it: default logging and signals, and a Ctrl-C that works.
 
 Knows nothing else.
 """
@@ -13,13 +13,13 @@ import structlog
 
 @pytest.fixture(scope="session", autouse=True)
 def _ctrl_c_is_heard() -> None:
-    """Undo what a shell does to its background jobs: they, and what they start, would ignore it."""
+    """Undo what shells do to background jobs: they, and their children, would ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def _signals_as_at_first() -> Iterator[None]:
-    """Undo what a command heeds that ran in this process: the next Ctrl-C is none of its business."""
+    """Remove the signal handlers of a command that ran in this process: the next Ctrl-C is not for it."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in before.items():
@@ -28,10 +28,10 @@ def _signals_as_at_first() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _logs_as_at_first() -> Iterator[None]:
-    """Undo what the command line configured: its output is this test's, and closed when the test is over."""
+    """Undo what the command line configured: its output belongs to this test, and is closed after it."""
     yield
     for thread in threading.enumerate():
-        # It would tell how often something came once more, into the output of another test.
+        # It would later log its count of repeats into the output of another test.
         if isinstance(thread, threading.Timer) and thread.name == "recurring_faults":
             thread.cancel()
     structlog.reset_defaults()

@@ -1,6 +1,6 @@
-"""Keeps stream_dedup/evaluate/README.md in step: lists of what there is to choose from, and reports of runs.
+"""Keeps stream_dedup/evaluate/README.md up to date: lists of the available choices, and reports of runs.
 
-Knows their names; run as a module it renews the lists, and with `--report` a report too.
+Knows their names; run as a module it updates the lists, and with `--report` a report too.
 """
 
 import argparse
@@ -16,13 +16,13 @@ _LISTS = "lists"
 
 
 def renewed(page: str) -> str:
-    """Return the page with the lists of now."""
+    """Return the page with the current lists."""
     lines = [line for table in readme_tables() for line in markdown_table(table)]
     return _between(page, _LISTS, "\n".join(lines))
 
 
 def with_report(page: str, name: str, report: str) -> str:
-    """Return the page with a report between the marks of its name; its plots are in `plots/NAME`."""
+    """Return the page with a report between its marks; its plots are in `plots/NAME`."""
     return _between(page, f"report {name}", report.replace("](", f"](plots/{name}/"))
 
 
@@ -31,7 +31,7 @@ def _between(page: str, name: str, text: str) -> str:
 
 
 def main() -> None:
-    """Renew the page."""
+    """Update the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--report", type=Path, help="directory that `stream-dedup evaluate ... --markdown` wrote")
     parser.add_argument("--name", default="people", help="which report of the page it is")

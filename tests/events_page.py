@@ -1,6 +1,6 @@
-"""Keeps deploy/events.md the page that the catalogue of events makes.
+"""Keeps deploy/events.md in step with the catalogue of events.
 
-Knows how an event is written down; run as a module it renews the page.
+Knows how an event is written down; run as a module it updates the page.
 """
 
 from collections.abc import Iterator

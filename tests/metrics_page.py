@@ -1,6 +1,6 @@
-"""Keeps deploy/metrics.md the page that the catalogue of metrics itself prints.
+"""Keeps deploy/metrics.md in step with the catalogue of metrics.
 
-Knows the page; run as a module it renews them.
+Knows the page; run as a module it updates it.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ PAGE = Path(__file__).parent.parent / "deploy" / "metrics.md"
 
 
 def renewed(page: str) -> str:
-    """Return the page with the tables of now."""
+    """Return the page with the current tables."""
     return with_part(page, "metrics", metrics_markdown())
 
 

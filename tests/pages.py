@@ -1,19 +1,19 @@
-"""Parts of pages that are made of the code.
+"""Parts of pages that are generated from the code.
 
-Knows the two marks between which such a part stands; knows nothing of what it tells.
+Knows the two marks around such a part; knows nothing of what it says.
 """
 
 
 def marks(name: str) -> tuple[str, str]:
-    """Return the lines around a part of this name: where it begins and where it ends."""
+    """Return the lines around a part of this name: its beginning and its end."""
     return f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
 
 
 def with_part(page: str, name: str, part: str) -> str:
-    """Return a page with another part of this name.
+    """Return the page with the part of this name replaced.
 
     Raises:
-        ValueError: it has none.
+        ValueError: the page has no such part.
     """
     begin, end = marks(name)
     head, found, rest = page.partition(begin)

@@ -23,13 +23,13 @@ def jaccard_shorter(a: Words, b: Words) -> float:
 
 
 def runs(items: Words, length: int) -> list[str]:
-    """All runs of items; a shorter text that is not empty is a single run."""
+    """All runs of items; a shorter, non-empty text is a single run."""
     count = max(1, len(items) - length + 1) if items else 0
     return ["|".join(items[i : i + length]) for i in range(count)]
 
 
 def kgram_improved(x: str, y: str, k: int) -> float:
-    """The formula of doi 10.15888/j.cnki.csa.006123, a line a symbol."""
+    """The formula of doi 10.15888/j.cnki.csa.006123, one line per symbol."""
     in_x, in_y = Counter(runs(x, k)), Counter(runs(y, k))
     total_x, total_y = in_x.total(), in_y.total()
     agreeing = shared = 0.0
@@ -42,7 +42,7 @@ def kgram_improved(x: str, y: str, k: int) -> float:
 
 
 def similarities(name: str, texts: Sequence[Words]) -> F32:
-    """All similarities of texts by an algorithm of the registry: words joined to bodies where it takes characters."""
+    """All similarities of texts by a registered algorithm; words are joined to bodies if it takes characters."""
     algorithm = registry.algorithms(["words"])[name]
     articles = [Article(str(i), "".join(words) or "。") for i, words in enumerate(texts)]
     features = algorithm.features(articles, [] if name.startswith("chars/") else texts)

@@ -1,6 +1,6 @@
-"""Programs that tests want and that no package of Python has.
+"""Programs that tests need and that no Python package has.
 
-Knows how one is found, and what happens without it; knows nothing of what it does.
+Knows how to find one, and what happens without it; knows nothing of what it does.
 """
 
 import os
@@ -11,10 +11,10 @@ import pytest
 
 
 def found(*names: str, how: str, required: str = "") -> str:
-    """Return where a program is: as `$NAME` says, by its first name, or on the path.
+    """Return the path of a program: from the variable of its first name (`$HELM` for helm), or from PATH.
 
     Args:
-        names: that it has, here and there.
+        names: that it has on various systems.
         how: to get it.
         required: see `missing`; `NAME_REQUIRED` unless given.
     """
@@ -27,7 +27,7 @@ def found(*names: str, how: str, required: str = "") -> str:
 
 
 def missing(what: str, required: str) -> NoReturn:
-    """Skip the test and say what is missing; fail where a variable says that it must be there, as CI does."""
+    """Skip the test and say what is missing; fail if a variable says it must be there, as in CI."""
     if os.environ.get(required):
         pytest.fail(what)
     pytest.skip(what)

@@ -1,6 +1,6 @@
-"""Prometheus' own programs, where they are installed.
+"""Prometheus' own programs, if installed.
 
-Knows how to get them; knows nothing of what they are asked.
+Knows how to get them; knows nothing of how they are used.
 """
 
 from pathlib import Path
@@ -9,5 +9,5 @@ from tests.programs import found
 
 
 def program(name: str) -> Path:
-    """Return where `promtool` or `prometheus` is; see `found`."""
+    """Return the path of `promtool` or `prometheus`; see `found`."""
     return Path(found(name, how="`apt-get install prometheus` on Debian", required="PROMETHEUS_REQUIRED"))

@@ -7,7 +7,7 @@ from stream_dedup.evaluate.segmenters import get
 
 
 def words(name: str, text: str) -> list[str]:
-    """Cut one text with the segmenter of a name."""
+    """Cut one text with the segmenter of this name."""
     return get(name).cut([text])[0]
 
 

@@ -1,6 +1,6 @@
-"""Keeps the tables of settings in config/README.md and README.md those that the settings themselves print.
+"""Keeps the tables of settings in config/README.md and README.md in step with the settings.
 
-Knows the pages, and what is looked at first; run as a module it renews them.
+Knows the pages, and which settings matter first; run as a module it updates them.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from tests.pages import marks, with_part
 _ROOT = Path(__file__).parent.parent
 PAGE = _ROOT / "config" / "README.md"
 BEGIN, _ = marks("settings")
-# What is looked at before a first start.
+# Settings to look at before a first start.
 CHOSEN = (
     "kafka",
     "input.topics",
@@ -46,7 +46,7 @@ PAGES: Mapping[Path, Callable[[], str]] = {
 
 
 def renewed(page: str, table: str) -> str:
-    """Return a page with the table of now."""
+    """Return a page with the current table."""
     return with_part(page, "settings", table)
 
 

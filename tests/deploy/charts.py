@@ -1,6 +1,6 @@
-"""The chart as Helm renders it.
+"""The chart as rendered by Helm.
 
-Knows how Helm is run; knows nothing of what the manifests should say.
+Knows how to run Helm; knows nothing of what the manifests should say.
 """
 
 import subprocess
@@ -27,28 +27,28 @@ class Helm:
 
     Attributes:
         path: of the program.
-        folder: for files of values.
+        folder: for values files.
     """
 
     path: str
     folder: Path
 
     def lint(self, values: Mapping[str, Any]) -> "subprocess.CompletedProcess[str]":
-        """Look for faults in the chart, with some values; warnings are faults too."""
+        """Lint the chart with the given values; warnings are faults too."""
         return self._run("lint", str(CHART), "--strict", "--kube-version", _LATEST, *self._values(values))
 
     def template(self, values: Mapping[str, Any], release: str = RELEASE) -> "subprocess.CompletedProcess[str]":
-        """Render the chart with some values, as a release of some name."""
+        """Render the chart with the given values, as a release of this name."""
         return self._run("template", release, str(CHART), "--kube-version", _LATEST, *self._values(values))
 
     def manifests(self, values: Mapping[str, Any]) -> "Manifests":
-        """Return what the chart becomes with some values."""
+        """Return the manifests that the chart renders with the given values."""
         done = self.template(values)
         assert done.returncode == 0, done.stderr
         return Manifests([document for document in yaml.safe_load_all(done.stdout) if document])
 
     def package(self) -> Path:
-        """Return the chart as the archive that is published."""
+        """Return the chart as the archive to publish."""
         done = self._run("package", str(CHART), "--destination", str(self.folder))
         assert done.returncode == 0, done.stderr
         return next(self.folder.glob("*.tgz"))
@@ -66,7 +66,7 @@ class Helm:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What a chart has become.
+    """The rendered chart.
 
     Attributes:
         all: the manifests.
@@ -75,28 +75,28 @@ class Manifests:
     all: list[Manifest]
 
     def of(self, kind: str) -> list[Manifest]:
-        """Return those of a kind."""
+        """Return the manifests of a kind."""
         return [manifest for manifest in self.all if manifest["kind"] == kind]
 
     def one(self, kind: str) -> Manifest:
-        """Return the only one of a kind."""
+        """Return the only manifest of a kind."""
         found = self.of(kind)
         assert len(found) == 1, f"{len(found)} of {kind}"
         return found[0]
 
     def pod(self) -> Manifest:
-        """Return the template of the pods."""
+        """Return the pod template."""
         found: Manifest = self.one("StatefulSet")["spec"]["template"]
         return found
 
     def container(self) -> Manifest:
-        """Return the only container of a pod."""
+        """Return the pod's only container."""
         (found,) = self.pod()["spec"]["containers"]
         container: Manifest = found
         return container
 
     def environment(self) -> Iterator[tuple[str, str]]:
-        """Yield the variables whose values stand in the manifests."""
+        """Yield the environment variables with literal values."""
         for variable in self.container()["env"]:
             if "value" in variable:
                 yield variable["name"], variable["value"]

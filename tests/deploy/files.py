@@ -1,4 +1,4 @@
-"""The files of `deploy/` as data, and the schemas that they are checked against.
+"""The files of `deploy/` as data, and the schemas to check them against.
 
 Knows where they are; knows nothing of what they should say.
 """
@@ -15,8 +15,8 @@ DEPLOY = REPOSITORY / "deploy"
 _SCHEMAS = Path(__file__).parent / "schemas"
 
 
-def load_yaml(path: Path) -> Any:  # noqa: ANN401  # whatever the file holds
-    """Return what a YAML file holds."""
+def load_yaml(path: Path) -> Any:  # noqa: ANN401  # whatever the file contains
+    """Return the contents of a YAML file."""
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
@@ -33,7 +33,7 @@ def faults(instance: object, rules: dict[str, Any]) -> list[str]:
 
 
 def closed(rules: Any) -> Any:  # noqa: ANN401  # a schema, or a part of one
-    """Return a schema that refuses fields that it does not name: a cluster would drop them in silence."""
+    """Return a schema that refuses fields it does not name: a cluster would silently drop them."""
     if isinstance(rules, list):
         return [closed(part) for part in rules]
     if not isinstance(rules, dict):

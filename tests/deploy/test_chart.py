@@ -1,4 +1,4 @@
-"""Promises of the Helm chart: what Kubernetes accepts, what the service accepts, parts that fit one another."""
+"""The Helm chart: Kubernetes accepts it, the service accepts its settings, and its parts fit together."""
 
 import json
 import re
@@ -61,7 +61,7 @@ _CASES: dict[str, dict[str, Any]] = {
     "no volume": {"persistence": {"enabled": False}, "serviceAccount": {"create": False}, "replicas": 1},
     "no budget": {"podDisruptionBudget": {"enabled": False}, "fullnameOverride": "stream-dedup-x"},
 }
-_OURS = {"ServiceMonitor", "PrometheusRule", "ScaledObject"}  # not Kubernetes' own
+_OURS = {"ServiceMonitor", "PrometheusRule", "ScaledObject"}  # not built into Kubernetes
 
 
 @pytest.fixture(scope="module")
@@ -72,45 +72,45 @@ def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
 
 @pytest.fixture(scope="module", params=_CASES)
 def rendered(request: pytest.FixtureRequest, helm: Helm) -> Manifests:
-    """The chart with each of the cases' values."""
+    """The chart with the values of each case."""
     return helm.manifests(_CASES[request.param])
 
 
 @pytest.fixture(scope="module")
 def full(helm: Helm) -> Manifests:
-    """The chart with all that there is, but for KEDA."""
+    """The chart with everything except KEDA."""
     return helm.manifests(_ALL)
 
 
 @pytest.mark.parametrize("case", _CASES)
 def test_lint(helm: Helm, case: str) -> None:
-    """Helm has nothing to say against it."""
+    """Helm's linter has no complaints."""
     done = helm.lint(_CASES[case])
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("version", _KUBERNETES)
 def test_kubernetes_accepts_it(rendered: Manifests, version: str) -> None:
-    """Each manifest is what Kubernetes' own schemas allow, without a field that they do not name."""
+    """Each manifest satisfies Kubernetes' own schemas, without fields they do not name."""
     for manifest in rendered.all:
         if manifest["kind"] not in _OURS:
             kubernetes_validate.validate(manifest, version, strict=True)
 
 
 def test_oldest_kubernetes_is_checked() -> None:
-    """The chart promises no older one than those it is checked against."""
+    """The oldest version the chart supports is one that it is checked against."""
     assert load_yaml(CHART / "Chart.yaml")["kubeVersion"] == f">={_KUBERNETES[0]}.0-0"
 
 
 def test_operators_accept_it(rendered: Manifests) -> None:
-    """Those of the Prometheus Operator and KEDA are what their definitions allow, without a field they do not name."""
+    """Resources of the Prometheus Operator and KEDA satisfy their definitions, without fields those do not name."""
     for manifest in rendered.all:
         if manifest["kind"] in _OURS:
             assert faults(manifest, closed(schema(manifest["kind"]))) == [], manifest["kind"]
 
 
 def test_a_mistake_is_found(full: Manifests) -> None:
-    """The schemas bite: a misspelt field is a fault."""
+    """The schemas do catch mistakes: a misspelt field is a fault."""
     budget = full.one("PodDisruptionBudget")
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(
@@ -144,7 +144,7 @@ def test_a_mistake_is_found(full: Manifests) -> None:
     ],
 )
 def test_wrong_values_are_refused(helm: Helm, values: dict[str, Any], named: str) -> None:
-    """A value that cannot be is named, and nothing is rendered."""
+    """An impossible value is named, and nothing is rendered."""
     done = helm.template(values)
     assert done.returncode != 0
     assert named in done.stderr
@@ -152,7 +152,7 @@ def test_wrong_values_are_refused(helm: Helm, values: dict[str, Any], named: str
 
 @pytest.mark.parametrize("release", ["news-of-" + "all-" * 8 + "x", "news.eu", "1news"])
 def test_wrong_releases_are_refused(helm: Helm, release: str) -> None:
-    """A release whose name makes one that alerts or Kubernetes would not take has to say another."""
+    """A release whose name yields one that alerts or Kubernetes would not accept has to set another."""
     done = helm.template({}, release)
     assert done.returncode != 0
     assert "fullnameOverride" in done.stderr
@@ -160,13 +160,13 @@ def test_wrong_releases_are_refused(helm: Helm, release: str) -> None:
 
 
 def test_topics_are_named_as_in_the_settings() -> None:
-    """What the service would refuse as a topic, the chart refuses for KEDA."""
+    """For KEDA, the chart refuses the same topic names as the service."""
     values = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     assert values["properties"]["keda"]["properties"]["topics"]["items"]["pattern"] == TOPIC
 
 
 def test_alerts_know_the_job(rendered: Manifests) -> None:
-    """The name of the Service, which is the job, is one that each alert by job looks for."""
+    """The Service's name, which becomes the job, matches every alert that selects by job."""
     alerts = (DEPLOY / "prometheus" / "rules" / "alerts.yaml").read_text(encoding="utf-8")
     wanted = set(re.findall(r'job=~"([^"]+)"', alerts))
     assert wanted
@@ -175,7 +175,7 @@ def test_alerts_know_the_job(rendered: Manifests) -> None:
 
 
 def _settings(manifests: Manifests, folder: Path) -> Settings:
-    """Return the settings of a pod; what its Secrets hold is made up."""
+    """Return the settings of a pod, with made-up contents for its Secrets."""
     file = folder / "stream-dedup.toml"
     settings = next(one for one in manifests.of("ConfigMap") if file.name in one["data"])
     file.write_text(settings["data"][file.name], encoding="utf-8")
@@ -188,7 +188,7 @@ def _settings(manifests: Manifests, folder: Path) -> Settings:
 
 
 def test_service_accepts_its_settings(rendered: Manifests, tmp_path: Path) -> None:
-    """File and environment of a pod are settings that the service takes, and fit its ports and mounts."""
+    """A pod's file and environment are settings that the service accepts, and they match its ports and mounts."""
     settings = _settings(rendered, tmp_path)
     container = rendered.container()
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
@@ -202,13 +202,13 @@ def test_service_accepts_its_settings(rendered: Manifests, tmp_path: Path) -> No
 
 
 def test_variables_of_ones_own(full: Manifests, tmp_path: Path) -> None:
-    """Settings go in by `env`, secrets by the names of Secrets."""
+    """Settings are passed in `env`, secrets as names of Secrets."""
     assert _settings(full, tmp_path).window.days == 7
     assert full.container()["envFrom"] == [{"secretRef": {"name": "kafka-user"}}]
 
 
 def test_pods_may_do_little(rendered: Manifests) -> None:
-    """No root, no capabilities, nothing to write but state and scratch, no token of the cluster."""
+    """No root, no capabilities, nothing writable but state and scratch, no token for the cluster."""
     pod, container = rendered.pod()["spec"], rendered.container()
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -223,7 +223,7 @@ def test_pods_may_do_little(rendered: Manifests) -> None:
 
 
 def test_user_is_that_of_the_image(rendered: Manifests) -> None:
-    """The volume is given to the user that the image runs as."""
+    """The volume belongs to the user that the image runs as."""
     context = rendered.pod()["spec"]["securityContext"]
     user = f"USER {context['runAsUser']}:{context['runAsGroup']}"
     assert user in (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8").splitlines()
@@ -231,7 +231,7 @@ def test_user_is_that_of_the_image(rendered: Manifests) -> None:
 
 
 def test_volumes_are_there(rendered: Manifests) -> None:
-    """What is mounted is a volume of the pod or a claim."""
+    """Everything mounted is a volume of the pod or a claim."""
     claims = rendered.one("StatefulSet")["spec"].get("volumeClaimTemplates", [])
     volumes = {volume["name"] for volume in rendered.pod()["spec"]["volumes"]}
     names = volumes | {claim["metadata"]["name"] for claim in claims}
@@ -239,14 +239,14 @@ def test_volumes_are_there(rendered: Manifests) -> None:
 
 
 def test_time_to_end_and_to_start(rendered: Manifests) -> None:
-    """It is not killed within the 10 s that it may take to end, nor while a state is restored for an hour."""
+    """It is not killed within the 10 s it may take to stop, nor while it restores a state for an hour."""
     assert rendered.pod()["spec"]["terminationGracePeriodSeconds"] > 10
     startup = rendered.container()["startupProbe"]
     assert startup["periodSeconds"] * startup["failureThreshold"] >= 3_600
 
 
 def test_probes_are_answered(full: Manifests) -> None:
-    """Each path that Kubernetes asks is one that the service has an answer for: one that it lacks is not found."""
+    """The service answers every path that Kubernetes probes: none is missing."""
     paths = [full.container()[f"{probe}Probe"]["httpGet"]["path"] for probe in ("startup", "liveness", "readiness")]
     paths.append(full.one("ServiceMonitor")["spec"]["endpoints"][0]["path"])
     with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
@@ -261,7 +261,7 @@ def _status(url: str) -> int:
 
 
 def test_probes_are_those_of_the_guide(helm: Helm) -> None:
-    """Who writes manifests by hand is told the same probes."""
+    """The guide shows the same probes to people who write their own manifests."""
     container, port = helm.manifests({}).container(), HttpSettings().port
     text = (DEPLOY / "README.md").read_text(encoding="utf-8")
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
@@ -271,7 +271,7 @@ def test_probes_are_those_of_the_guide(helm: Helm) -> None:
 
 
 def test_selectors_find_the_pods(rendered: Manifests) -> None:
-    """Services, budget and network policy select the pods, and name ports that these have."""
+    """Services, budget and network policy select the pods, and name ports that the pods have."""
     labels = rendered.pod()["metadata"]["labels"].items()
     ports = {port["name"] for port in rendered.container()["ports"]}
     numbers = {port["containerPort"] for port in rendered.container()["ports"]}
@@ -289,17 +289,17 @@ def test_selectors_find_the_pods(rendered: Manifests) -> None:
 
 
 def test_each_process_is_scraped_once(full: Manifests) -> None:
-    """The monitor selects the Service of the processes alone, by a port that it has."""
+    """The monitor selects only the Service of the processes, by a port that it has."""
     monitor = full.one("ServiceMonitor")["spec"]
     wanted = monitor["selector"]["matchLabels"].items()
     (service,) = [one for one in full.of("Service") if wanted <= one["metadata"]["labels"].items()]
     assert monitor["endpoints"][0]["port"] in {port["name"] for port in service["spec"]["ports"]}
-    # A standby, or one that restores, is to be seen too.
+    # A standby, or a process that is restoring, must be visible too.
     assert service["spec"]["publishNotReadyAddresses"] is True
 
 
 def test_rules_are_those_of_prometheus(full: Manifests) -> None:
-    """The rules are the files of deploy/prometheus, but for the address of the runbook."""
+    """The rules are the files of deploy/prometheus, except for the runbook's address."""
     files = {path.stem: load_yaml(path)["groups"] for path in (DEPLOY / "prometheus" / "rules").glob("*.yaml")}
     shipped = {rule["metadata"]["name"].rsplit("-", 1)[1]: rule["spec"]["groups"] for rule in full.of("PrometheusRule")}
     base = _ALL["prometheusRule"]["runbookBase"]
@@ -310,7 +310,7 @@ def test_rules_are_those_of_prometheus(full: Manifests) -> None:
 
 
 def test_dashboards_are_those_of_grafana(full: Manifests) -> None:
-    """Each file of deploy/grafana/dashboards is in a ConfigMap that Grafana's sidecar looks for."""
+    """Each file of deploy/grafana/dashboards is in a ConfigMap that Grafana's sidecar selects."""
     files = {
         path.name: path.read_text(encoding="utf-8").strip() for path in (DEPLOY / "grafana/dashboards").glob("*.json")
     }
@@ -320,7 +320,7 @@ def test_dashboards_are_those_of_grafana(full: Manifests) -> None:
 
 
 def test_idle_means_nobody_and_busy_all(helm: Helm) -> None:
-    """With KEDA the number of processes is none or all: lag never makes more of them, since one alone decides."""
+    """With KEDA all processes run or none: lag never adds more, because only one decides."""
     rendered = helm.manifests({"replicas": 3, "keda": _KEDA})
     assert "replicas" not in rendered.one("StatefulSet")["spec"]
     scaled = rendered.one("ScaledObject")["spec"]
@@ -330,7 +330,7 @@ def test_idle_means_nobody_and_busy_all(helm: Helm) -> None:
 
 
 def test_image(helm: Helm, full: Manifests) -> None:
-    """It is of the chart's version, which is the service's, unless a digest says which."""
+    """It has the chart's version, which is the service's, unless a digest is given."""
     chart = load_yaml(CHART / "Chart.yaml")
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
     assert helm.manifests({}).container()["image"] == f"stream-dedup:{__version__}"
@@ -338,7 +338,7 @@ def test_image(helm: Helm, full: Manifests) -> None:
 
 
 def test_archive_is_whole(helm: Helm) -> None:
-    """The published archive holds rules and dashboards themselves, not links to where they are not."""
+    """The published archive contains the rules and dashboards themselves, not dangling links."""
     with tarfile.open(helm.package()) as archive:
         members = {member.name: member for member in archive.getmembers()}
     for folder, source in (("rules", "prometheus/rules"), ("dashboards", "grafana/dashboards")):

@@ -1,4 +1,4 @@
-"""Promises of compose.yaml: a valid file whose parts fit one another, careful in what containers may do."""
+"""compose.yaml: a valid file whose parts fit together, with restricted containers."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ _OURS = ("stream-dedup", "standby")
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    """The file as it is without any variable set."""
+    """The file with no variables set."""
     text = _DEFAULT.sub(r"\1", _FILE.read_text(encoding="utf-8"))
     assert "$" not in text, "each variable has a default"
     found: dict[str, Any] = yaml.safe_load(text)
@@ -37,17 +37,17 @@ def _mounts(service: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_file_is_valid(compose: dict[str, Any]) -> None:
-    """It is what the Compose Specification allows."""
+    """It satisfies the Compose Specification."""
     assert faults(compose, schema("compose-spec")) == []
 
 
 def test_a_mistake_is_found(compose: dict[str, Any]) -> None:
-    """The schema bites: a misspelt field is a fault."""
+    """The schema does catch mistakes: a misspelt field is a fault."""
     assert faults({**compose, "service": {}}, schema("compose-spec")) != []
 
 
 def test_what_is_mounted_is_there(compose: dict[str, Any], services: dict[str, Any]) -> None:
-    """A path that does not exist would be made as an empty directory; a volume must be declared."""
+    """A missing path would be created as an empty directory; a volume must be declared."""
     for name, service in services.items():
         for source, _ in _mounts(service):
             if source.startswith("."):
@@ -57,14 +57,14 @@ def test_what_is_mounted_is_there(compose: dict[str, Any], services: dict[str, A
 
 
 def test_states_are_not_shared(services: dict[str, Any]) -> None:
-    """No two services have a volume in common."""
+    """No two services share a volume."""
     volumes = [source for service in services.values() for source, _ in _mounts(service) if not source.startswith(".")]
     assert len(volumes) == len(set(volumes))
 
 
 @pytest.mark.parametrize("name", _OURS)
 def test_settings_are_accepted(services: dict[str, Any], name: str) -> None:
-    """File and environment are good settings, which name the broker, a topic that is made and ports that are open."""
+    """File and environment are valid settings, with the stack's broker, a topic it creates and ports it publishes."""
     service = services[name]
     mounted = {target: source for source, target in _mounts(service)}
     file = DEPLOY / mounted[service["command"][service["command"].index("--config") + 1]]
@@ -79,7 +79,7 @@ def test_settings_are_accepted(services: dict[str, Any], name: str) -> None:
 
 
 def test_containers_may_do_little(services: dict[str, Any]) -> None:
-    """No capabilities, no new privileges, limits, ports on this machine alone; what is ours has a read-only root."""
+    """No capabilities, no new privileges, limits, ports on loopback only; our own containers have a read-only root."""
     for name, service in services.items():
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
@@ -91,14 +91,14 @@ def test_containers_may_do_little(services: dict[str, Any]) -> None:
 
 
 def test_images_have_versions(services: dict[str, Any]) -> None:
-    """Each is of a certain version, which a variable can replace."""
+    """Each has a fixed version, which a variable can replace."""
     for line in re.findall(r"^ *image: (.*)$", _FILE.read_text(encoding="utf-8"), re.MULTILINE):
         assert re.fullmatch(r"[\w/-]+:\$\{[A-Z_]+_TAG:-[\w.]+\}", line), line
     assert not any(service["image"].endswith(":latest") for service in services.values())
 
 
 def test_build_is_that_of_the_image(services: dict[str, Any]) -> None:
-    """Context and Dockerfile exist, from where the file stands."""
+    """Context and Dockerfile exist, relative to the file."""
     build = services["stream-dedup"]["build"]
     context = (DEPLOY / build["context"]).resolve()
     assert context == REPOSITORY
@@ -106,12 +106,12 @@ def test_build_is_that_of_the_image(services: dict[str, Any]) -> None:
 
 
 def test_there_is_time_to_end(services: dict[str, Any]) -> None:
-    """The service promises to end within 10 s; it is not killed before."""
+    """The service promises to stop within 10 s; it is not killed before that."""
     assert all(int(services[name]["stop_grace_period"].removesuffix("s")) > 10 for name in _OURS)
 
 
 def test_prometheus_scrapes_the_service(services: dict[str, Any]) -> None:
-    """Its configuration names the service and its port, and its rules where they are mounted."""
+    """Its configuration names the service and its port, and the rules at their mount point."""
     mounted = {target: source for source, target in _mounts(services["prometheus"])}
     config = load_yaml(DEPLOY / mounted["/etc/prometheus/prometheus.yaml"])
     (job,) = config["scrape_configs"]
@@ -123,7 +123,7 @@ def test_prometheus_scrapes_the_service(services: dict[str, Any]) -> None:
 
 
 def test_grafana_finds_dashboards_and_data(services: dict[str, Any]) -> None:
-    """What is provisioned stands where it is mounted, and asks the Prometheus here."""
+    """Provisioned files are where they are mounted, and refer to this stack's Prometheus."""
     mounted = {target: source for source, target in _mounts(services["grafana"])}
     provisioning = DEPLOY / mounted["/etc/grafana/provisioning"]
     providers = [one for file in (provisioning / "dashboards").glob("*.yaml") for one in load_yaml(file)["providers"]]
@@ -135,6 +135,6 @@ def test_grafana_finds_dashboards_and_data(services: dict[str, Any]) -> None:
 
 
 def _image_environment() -> dict[str, str]:
-    """Return what the Dockerfile sets of the service's settings."""
+    """Return the service's settings that the Dockerfile sets."""
     text = (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8")
     return dict(re.findall(r"(STREAM_DEDUP_\w+)=(\S+)", text))

@@ -1,4 +1,4 @@
-"""Promises of the Dockerfile that need no engine; tests/image builds and runs it."""
+"""What can be checked of the Dockerfile without a container engine; tests/image builds and runs it."""
 
 import signal
 import subprocess
@@ -20,22 +20,22 @@ _START = DEPLOY / "docker" / "start.py"
 
 
 def test_hadolint() -> None:
-    """The linter has nothing to say, not even by the way."""
+    """The linter has no complaints, not even informational ones."""
     hadolint = Path(sysconfig.get_path("scripts")) / "hadolint"
     done = subprocess.run([hadolint, str(_DOCKERFILE)], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
 def test_base_can_be_pinned() -> None:
-    """One argument names the base of all stages, so that it can carry a digest."""
+    """One argument names the base of all stages, so it can carry a digest."""
     lines = _DOCKERFILE.read_text(encoding="utf-8").splitlines()
     assert lines[1].startswith("ARG BASE=")
     others = {line.split()[1] for line in lines if line.startswith("FROM ")} - {"${BASE}"}
-    assert others == {"${TARGETARCH}"}  # stages of this file, on the base
+    assert others == {"${TARGETARCH}"}  # stages of this file, based on the same image
 
 
 def test_build_sees_what_it_copies() -> None:
-    """What is copied into the image is not kept from it, and is there."""
+    """Everything copied into the image exists and is not ignored."""
     seen = (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").splitlines()
     copied = [
         name
@@ -51,7 +51,7 @@ def test_build_sees_what_it_copies() -> None:
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """A service that is alive and not ready."""
+    """A service that is alive but not ready."""
 
     def do_GET(self) -> None:
         """Answer."""
@@ -60,12 +60,12 @@ class _Answers(BaseHTTPRequestHandler):
         self.wfile.write(b"ok\n" if self.path == "/healthz" else b"waiting for the broker\n")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the overridden name
-        """Keep quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """Where it answers."""
+    """The port it answers on."""
     with HTTPServer(("127.0.0.1", 0), _Answers) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port
@@ -74,7 +74,7 @@ def port() -> Iterator[int]:
 
 @pytest.mark.parametrize(("path", "code", "told"), [("/healthz", 0, "ok"), ("/readyz", 1, "waiting for the broker")])
 def test_health_check(port: int, path: str, code: int, told: str) -> None:
-    """It ends with 0 where the service says yes, and with 1 where it says no, and shows the words."""
+    """It exits with 0 or 1, as the service answers, and prints the answer."""
     done = subprocess.run(
         [sys.executable, "-I", str(_CHECK), path],
         env={"STREAM_DEDUP_HTTP__PORT": str(port)},
@@ -96,8 +96,8 @@ def test_first_process_is_the_command_line() -> None:
 
 
 def test_first_process_hears_sigterm_while_it_loads() -> None:
-    """By a handler of its own: what it would die of by default does not reach process 1."""
-    loading = [sys.executable, "-X", "importtime", str(_START), "run"]  # tells each module that is loaded
+    """It installs its own handler: process 1 does not get signals for which it has none."""
+    loading = [sys.executable, "-X", "importtime", str(_START), "run"]  # logs each module that is loaded
     with subprocess.Popen(loading, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:

@@ -1,4 +1,4 @@
-"""Promises of wheel and source archive: whole, the same from either, clean to install, with types for who imports."""
+"""Wheel and source archive: complete, the same from either, clean to install, and typed for users of the package."""
 
 import hashlib
 import subprocess
@@ -30,7 +30,7 @@ with Deduplicator() as dedup:
 
 @dataclass(frozen=True, slots=True)
 class Archives:
-    """What `make dist` makes."""
+    """What `make dist` builds."""
 
     wheel: Path
     source: Path
@@ -50,7 +50,7 @@ def _build(folder: Path, into: Path) -> Archives:
 
 
 def _contents(wheel: Path) -> dict[str, str]:
-    """Return the digest of each file of a wheel."""
+    """Return the digest of each file in a wheel."""
     with zipfile.ZipFile(wheel) as files:
         return {name: hashlib.sha256(files.read(name)).hexdigest() for name in files.namelist()}
 
@@ -61,7 +61,7 @@ def _tool(name: str) -> Path:
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Archives:
-    """Both, out of this checkout."""
+    """Both, built from this checkout."""
     return _build(REPOSITORY, tmp_path_factory.mktemp("dist"))
 
 
@@ -77,7 +77,7 @@ def fresh(archives: Archives, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_wheel_is_whole(archives: Archives) -> None:
-    """All files of the package that git knows are in it, and the lists of words; no tests."""
+    """It has all of the package's files that git knows, and the word lists, but no tests."""
     known = _run(["git", "ls-files", "stream_dedup"], REPOSITORY).splitlines()
     contents = _contents(archives.wheel)
     assert set(known) <= set(contents)
@@ -88,7 +88,7 @@ def test_wheel_is_whole(archives: Archives) -> None:
 
 
 def test_source_archive_makes_the_same_wheel(archives: Archives, tmp_path: Path) -> None:
-    """Who builds from the source archive gets what was published, byte for byte in each file."""
+    """Building from the source archive yields the published wheel, every file byte for byte."""
     with tarfile.open(archives.source) as files:
         files.extractall(tmp_path, filter="data")
     again = _build(tmp_path / f"stream_dedup-{__version__}", tmp_path / "dist")
@@ -96,13 +96,13 @@ def test_source_archive_makes_the_same_wheel(archives: Archives, tmp_path: Path)
 
 
 def test_installs_cleanly(fresh: Path, tmp_path: Path) -> None:
-    """In a fresh environment nothing is missing and nothing at odds; the command is there, in its version."""
+    """In a fresh environment nothing is missing or conflicting; the command is there, with the right version."""
     _run([_tool("uv"), "pip", "check", "--python", fresh], tmp_path)
     assert _run([fresh / "bin" / "stream-dedup", "--version"], tmp_path).strip() == f"stream-dedup {__version__}"
 
 
 def test_types_are_seen_by_those_who_import(fresh: Path, tmp_path: Path) -> None:
-    """A checker knows the types of the installed package, and finds a mistake."""
+    """A type checker sees the types of the installed package, and finds a mistake."""
     (tmp_path / "user.py").write_text(_USER, encoding="utf-8")
     python = fresh / "bin" / "python"
     checked = subprocess.run(

@@ -1,4 +1,4 @@
-"""Promises of the supply chain: pinned and hashed, licences known and allowed, a list of packages, an honest audit."""
+"""The supply chain: pinned and hashed packages, allowed licences, a list of packages, an honest audit."""
 
 import json
 from pathlib import Path
@@ -22,25 +22,25 @@ _VULNERABLE = {"name": "h11", "version": "0.1", "vulns": [{"id": "CVE-2025-1", "
 
 @pytest.mark.parametrize("lock", _LOCKS, ids=lambda lock: lock.name)
 def test_locks_pin_and_hash(lock: Path) -> None:
-    """Each package is of one version, with the hashes of its files."""
+    """Each package has one version, with the hashes of its files."""
     text = lock.read_text(encoding="utf-8")
     packages = list(pinned(lock))
     assert packages
     assert all(len(package.specifier) == 1 and "==" in str(package.specifier) for package in packages)
     blocks = text.split("\n    --hash=sha256:")
     assert len(blocks) > len(packages)
-    # A line that begins a package ends with a backslash: hashes follow.
+    # The line that begins a package ends with a backslash, because hashes follow.
     assert text.count(" \\\n") == len(blocks) - 1
 
 
 def test_what_is_run_is_what_is_tested() -> None:
-    """Packages of the running service have the versions that the tests run with."""
+    """Run-time packages have the versions that the tests use."""
     tested, run = ({(one.name, str(one.specifier)) for one in pinned(lock)} for lock in (_LOCKS[1], RUN_TIME))
     assert run <= tested
 
 
 def test_licences_are_listed_and_allowed() -> None:
-    """The page names each run-time package of this platform with what it declares; `make licences` renews it."""
+    """The page names each run-time package of this platform with its declared licence; `make licences` updates it."""
     names = names_here()
     licences = declared(names)
     assert sorted(licences) == names
@@ -50,7 +50,7 @@ def test_licences_are_listed_and_allowed() -> None:
 
 @pytest.mark.parametrize("licence", ["GPL-3.0-only", "MIT AND GPL-3.0-only", "(MIT OR AGPL-3.0)", "UNKNOWN", ""])
 def test_other_licences_are_refused(licence: str) -> None:
-    """One that is not allowed is told, in an expression too, and so is one that is not known."""
+    """A licence that is not allowed is reported, even within an expression, and so is an unknown one."""
     assert refused({"fine": "MIT", "other": licence}) == {"other": licence}
 
 
@@ -65,17 +65,17 @@ def test_other_licences_are_refused(licence: str) -> None:
     ],
 )
 def test_audit_knows_what_it_does_not_know(told: list[dict[str, Any]], code: int) -> None:
-    """Packages that nobody could be asked about are no good news: pip-audit itself would end with 0."""
+    """Packages that could not be checked are not good news: pip-audit itself would exit with 0."""
     assert findings(told).code == code
 
 
 def test_audit_names_what_to_do() -> None:
-    """A vulnerability is told with its package and the version that mends it."""
+    """A vulnerability is reported with its package and the version that fixes it."""
     assert findings([_VULNERABLE]).vulnerable == ["h11 0.1: CVE-2025-1, fixed in 0.16.0"]
 
 
 def test_list_of_packages(tmp_path: Path) -> None:
-    """The list has the service in its version, and each run-time package with its own, and what needs what."""
+    """The list has the service and each run-time package with their versions and dependencies."""
     file = tmp_path / "sbom.json"
     sbom.write(file)
     told = json.loads(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Promises of the forge's workflows: valid, few rights, actions of a certain commit, commands that there are."""
+"""The workflows: valid, with few permissions, actions pinned to commits, and commands that exist."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ from tests.programs import found
 
 _WORKFLOWS = REPOSITORY / ".github" / "workflows"
 _FILES = sorted(_WORKFLOWS.glob("*.yml"))
-_OWN = "uses: ./"  # a workflow of this very commit
+_OWN = "uses: ./"  # a workflow of this same commit
 _MAKE = re.compile(r"\bmake ([a-z -]*[a-z])")
 
 
@@ -22,7 +22,7 @@ def _steps(workflow: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _jobs(workflow: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the jobs of a workflow's own: those of one that it calls are looked at there."""
+    """Return a workflow's own jobs: those of a workflow it calls are checked there."""
     return [job for job in workflow["jobs"].values() if "uses" not in job]
 
 
@@ -34,21 +34,21 @@ def file(request: pytest.FixtureRequest) -> Path:
 
 
 def test_workflow_is_valid(file: Path) -> None:
-    """It is what the forge's schema of workflows allows."""
+    """It satisfies the schema of GitHub workflows."""
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout
 
 
 def test_actionlint(file: Path) -> None:
-    """The linter of workflows has nothing to say."""
+    """The linter actionlint has no complaints."""
     program = found("actionlint", how="`go install github.com/rhysd/actionlint/cmd/actionlint@latest`")
     done = subprocess.run([program, str(file)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout
 
 
 def test_few_rights(file: Path) -> None:
-    """It may read what is checked out; what a job may do more stands with the job, and its token is not left behind."""
+    """It may only read the repository; a job states further permissions itself, and leaves no token in the checkout."""
     workflow = load_yaml(file)
     assert workflow["permissions"] == {"contents": "read"}
     checkouts = [step for step in _steps(workflow) if step.get("uses", "").startswith("actions/checkout@")]
@@ -57,13 +57,13 @@ def test_few_rights(file: Path) -> None:
 
 
 def test_actions_are_of_a_commit(file: Path) -> None:
-    """A tag can be moved, a commit cannot; the tag stands beside it for those who read."""
+    """A tag can be moved, a commit cannot; the tag is beside it for readers."""
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "uses:" in line and _OWN not in line]
     assert all(re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line) for line in lines), lines
 
 
 def test_commands_are_there(file: Path) -> None:
-    """What it makes the Makefile has, and what it runs is there."""
+    """The targets it makes are in the Makefile, and the programs it runs exist."""
     targets = set(re.findall(r"^([a-z][a-z-]*):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     commands = [step["run"] for step in _steps(load_yaml(file)) if "run" in step]
     made = {target for command in commands for found in _MAKE.findall(command) for target in found.split()}
@@ -74,12 +74,12 @@ def test_commands_are_there(file: Path) -> None:
 
 
 def test_each_job_ends(file: Path) -> None:
-    """A job that hangs is ended within the hour and a half that the tests may take."""
+    """A job that hangs is stopped within an hour and a half."""
     assert all(job["timeout-minutes"] <= 90 for job in _jobs(load_yaml(file)))
 
 
 def test_notes_of_a_release_are_its_own(tmp_path: Path) -> None:
-    """They are what the changelog says of the version, without the other versions."""
+    """They are the changelog's section of that version, without the others."""
     (tmp_path / "CHANGELOG.md").write_text(
         "# Changelog\n## [1.2.30] - later\n- later\n## [1.2.3] - now\n### Added\n- now\n## [1.2.2]\n- then\n",
         encoding="utf-8",
@@ -93,7 +93,7 @@ def test_notes_of_a_release_are_its_own(tmp_path: Path) -> None:
 
 
 def test_release_wants_the_checks() -> None:
-    """Nothing is published before all that a change has to pass."""
+    """Nothing is published before everything that a change has to pass."""
     jobs = load_yaml(_WORKFLOWS / "release.yml")["jobs"]
     assert jobs["checks"]["uses"] == "./.github/workflows/ci.yml"
     assert jobs["release"]["needs"] == "checks"

@@ -1,6 +1,6 @@
-"""What the engine's tests share: dictionaries that are read once, for all engines of the same settings.
+"""What the engine's tests share: dictionaries, read once for all engines with the same settings.
 
-An engine is then made in a moment, and hundreds of them may be.
+This makes an engine almost free to create, so tests can create hundreds.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def _fingerprinter(settings: EngineSettings) -> Fingerprinter:
 
 @pytest.fixture(autouse=True, scope="session")
 def shared_fingerprinters() -> Iterator[None]:
-    """Let all engines of the same settings have one fingerprinter: it has no state that changes."""
+    """Let all engines with the same settings share one fingerprinter: it has no mutable state."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("stream_dedup.engine.parts.Fingerprinter", _fingerprinter)
         yield

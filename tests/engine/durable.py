@@ -1,6 +1,6 @@
-"""A changelog in memory, and a service that decides, appends and applies as the real one does.
+"""An in-memory changelog, and a service that decides, appends and applies as the real one does.
 
-Knows the order of a commit and that a transaction is whole or not at all; knows no broker.
+Knows the order of a commit, and that a transaction is all or nothing; knows no broker.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,18 +26,18 @@ Contents = dict[Family, list[tuple[bytes, bytes]]]
 
 @dataclass
 class Log:
-    """A compacted topic of one partition: records with their offsets, some of which may be gone."""
+    """A compacted topic of one partition: records with their offsets, some of which may be missing."""
 
     records: list[tuple[int, LogRecord]] = field(default_factory=list)
     end: int = 0
 
     @property
     def begin(self) -> int:
-        """Offset of the first record that is left."""
+        """Offset of the oldest record that remains."""
         return self.records[0][0] if self.records else self.end
 
     def append(self, records: Sequence[LogRecord]) -> None:
-        """Append the records of a transaction, and the marker that Kafka writes behind it."""
+        """Append the records of a transaction, and the marker that Kafka writes after them."""
         self.records += enumerate(records, self.end)
         self.end += len(records) + 1
 
@@ -46,7 +46,7 @@ class Log:
         self.records = [pair for pair in self.records if pair[0] >= begin]
 
     def compact(self, *, tombstones: bool) -> None:
-        """Keep the newest record of each key; drop deletions too where no `tombstones` are kept."""
+        """Keep the newest record of each key; drop deletions too if `tombstones` is false."""
         newest = {key: offset for offset, (key, _) in self.records}
         self.records = [
             (offset, (key, value))
@@ -56,7 +56,7 @@ class Log:
 
 
 def commits(log: Log, reader: CommitReader, begin: int = 0) -> Iterator[tuple[Commit, int]]:
-    """Yield the commits of a log from an offset on, each with the offset behind it."""
+    """Yield the commits of a log from an offset on, each with the offset after it."""
     for offset, (key, value) in log.records:
         commit = reader.feed(key, value) if offset >= begin else None
         if commit is not None:
@@ -64,13 +64,13 @@ def commits(log: Log, reader: CommitReader, begin: int = 0) -> Iterator[tuple[Co
 
 
 def append(engine: Deduplicator, change: Change, positions: Positions, log: Log) -> ChangelogPosition:
-    """Append a change to the log; return the place behind it, which is before the transaction's marker."""
+    """Append a change to the log; return the position after it, which is before the transaction's marker."""
     log.append(list(commit_records(engine.commit_of(change, positions))))
     return ChangelogPosition(TOPIC, log.end - 1)
 
 
 def written(engine: Deduplicator, log: Log, batches: Sequence[Sequence[Item]]) -> None:
-    """Let an engine judge batches, each with its commit in the log."""
+    """Let an engine judge batches, and append the commit of each to the log."""
     for batch in batches:
         judged = engine.decide(batch)
         positions = {("in", engine.progress.steps % 3): engine.progress.judged + len(batch)}
@@ -80,13 +80,13 @@ def written(engine: Deduplicator, log: Log, batches: Sequence[Sequence[Item]]) -
 def restored(
     log: Log, settings: EngineSettings, groups: Sequence[int] = (), store: FileStore | None = None
 ) -> Deduplicator:
-    """Return an engine whose state was made from a log, some commits at a time; what is left goes in one at last."""
+    """Return an engine whose state was built from a log, in groups of commits; the last group is the rest."""
     engine = Deduplicator(settings=settings, store=store or MemoryStore())
     place = engine.state.place
     try:
         follow(engine, log, place.offset if place else 0, groups)
     except StoreError:
-        # A process that dies lets go of its files; the store lives on.
+        # A process that dies releases its files; the store outlives it.
         engine.state.index.close()
         raise
     engine.state.refresh()
@@ -94,7 +94,7 @@ def restored(
 
 
 def follow(engine: Deduplicator, log: Log, begin: int, groups: Sequence[int] = ()) -> None:
-    """Let a state follow a log from an offset on, some commits at a time."""
+    """Let a state follow a log from an offset on, in groups of commits."""
     waiting = list(commits(log, CommitReader(engine.state.index.format), begin))
     for group in (*groups, len(waiting)):
         if waiting[:group]:
@@ -103,7 +103,7 @@ def follow(engine: Deduplicator, log: Log, begin: int, groups: Sequence[int] = (
 
 
 def shown_lists(engine: Deduplicator) -> Lists:
-    """Return what each posting list shows, by the place of its kind and its key: entries and what postings carry."""
+    """Return what each posting list shows, by the number of its kind and its key: entries and what postings carry."""
     shelf, floor = engine.state.index.shelf, engine.progress.generations[0].first_entry
     keys: dict[int, set[int]] = {}
     for place, keyed in shelf.keyed_postings():
@@ -118,9 +118,9 @@ def shown_lists(engine: Deduplicator) -> Lists:
 
 
 def contents(engine: Deduplicator, *, starts: bool = True) -> Contents:
-    """Return all that a state holds but for which posting lists are in runs by now.
+    """Return everything in a state, except which posting lists are currently in runs.
 
-    Without `starts`, but for where in the changelog each generation begins too.
+    Without `starts`, also except where in the changelog each generation begins.
     """
     pairs = {family: list(engine.state.store.items(family)) for family in Family}
     left_out = RUN_KEYS if starts else (_START, *RUN_KEYS)

@@ -1,4 +1,4 @@
-"""The engine's promises in plain Python: all is kept, all pairs are compared over exact sets, one item at a time.
+"""The engine's promises in plain Python: keep everything, compare all pairs by exact sets, take one item at a time.
 
 Knows the documented rules of window, revisions, withdrawals and clusters; knows nothing of batches, generations,
 sketches or stores.
@@ -23,9 +23,9 @@ from tests.engine.samples import LIGHT, bodies
 HOUR, DAY = 3_600_000, 86_400_000
 BEGIN = 1_760_000_000_000
 BASES, VARIANTS = 3, 6
-_KEPT = 8  # texts and entries of an id, the newest
-_IN_RESERVE = 1  # entries kept of the copies of a cluster
-_LENGTH, _CHANGED, _CUT = 120, 32, 60  # characters of a text, of a changed stretch, of a cut copy
+_KEPT = 8  # newest texts and entries kept of an id
+_IN_RESERVE = 1  # entries kept of a cluster's copies
+_LENGTH, _CHANGED, _CUT = 120, 32, 60  # characters of a text, of a changed stretch, of a truncated copy
 _GRAM = 5
 SEPARATOR = "\x1f"  # between scope and id, as documented
 
@@ -34,7 +34,7 @@ Seen = tuple[Any, ...]
 
 
 def engine_settings(days: float, late: str = "judge", **cluster: object) -> EngineSettings:
-    """Return the settings of an engine that is made in a moment, with a window and a policy."""
+    """Return settings with a window and a policy, for an engine that is cheap to create."""
     return LIGHT.model_validate({**LIGHT.model_dump(), "window": {"days": days, "late": late}, "cluster": {**cluster}})
 
 
@@ -43,10 +43,11 @@ def engine_settings(days: float, late: str = "judge", **cluster: object) -> Engi
 
 @cache
 def text(base: int, variant: int) -> str:
-    """Return one of the texts that streams are made of; those of two bases have nothing in common.
+    """Return one of the texts that streams are made of; texts of different bases have nothing in common.
 
-    Of a base there are: 0 the text, 1 the same with commas, 2 one character changed, 3 the end changed so that it has
-    drifted from 0, 4 the beginning of 3 changed so that it has drifted from 3 and is no copy of 0, 5 the first half.
+    The variants of a base: 0 the text, 1 the same with commas, 2 one character changed, 3 the end changed so that it
+    has drifted from 0, 4 the beginning of 3 changed so that it has drifted from 3 and is no copy of 0, 5 the first
+    half.
     """
     han, other = (_han(place)[:_LENGTH] for place in (base, BASES + base))
     if variant == 1:
@@ -77,7 +78,7 @@ def _grams(body: str) -> frozenset[str]:
 
 @cache
 def measures(one: str, other: str) -> tuple[Relation | None, float, float]:
-    """Return what a text is to another, their Jaccard and their containment."""
+    """Return the relation of one text to another, their Jaccard and their containment."""
     if _content(one) == _content(other):
         return Relation.EXACT, 1.0, 1.0
     a, b = _grams(one), _grams(other)
@@ -146,11 +147,11 @@ class _Cluster:
 
 @dataclass
 class Model:
-    """What the engine must say on a stream.
+    """What the engine must report on a stream.
 
     Attributes:
         settings: window and policy; the others are those of `LIGHT`.
-        clusters: what is told of each cluster by now, by canonical article.
+        clusters: the latest report on each cluster, by canonical article.
         successions: all so far: old and new canonical article, and the reason.
         now: the stream's time.
     """
@@ -170,7 +171,7 @@ class Model:
         return self.now - self.settings.window.days * DAY
 
     def feed(self, item: Item) -> Seen:
-        """Take the next item; return what `seen` must make of the engine's outcome."""
+        """Take the next item; return what `seen` must return for the engine's outcome."""
         return self._withdraw(item) if isinstance(item, Withdrawal) else self._judge(item)
 
     # -------------------------------------------------------------------------------------------- articles
@@ -203,7 +204,7 @@ class Model:
         best, newest_match_ms = self._best(article, {article.id, *(sibling.member.id for sibling in siblings)})
         home = None
         if best is not None and self._groups[best.cluster].canonical.id == article.id:
-            # A copy of an earlier text of this very article, of which something is known as long as it has copies.
+            # A copy of an earlier text of this same article, which stays known as long as it has copies.
             assert record is not None
             home, best = best.cluster, None
         return self._remember(article, window, record, before, best, newest_match_ms, home)
@@ -213,13 +214,13 @@ class Model:
         return record if record is not None and record.decided >= self._floor else None
 
     def _siblings(self, article: Article) -> list[_Record]:
-        """Return the other articles of the same URL, the newest first; none if one of them has this text."""
+        """Return the other articles of the same URL, newest first; none if one of them has this text."""
         names = [name for name in self._urls.get(article.url, []) if name != article.id]
         records = [record for record in map(self._record, names) if record and record.url == article.url]
         return [] if any(_content(article.body) in record.contents for record in records) else records
 
     def _best(self, article: Article, left_out: set[str]) -> tuple[_Entry | None, float]:
-        """Return the entry that is most like an article, and the window time of the newest that is like it."""
+        """Return the entry most like an article, and the window time of the newest entry that is like it."""
         best, most, newest_match_ms = None, 0.0, -math.inf
         for entry in self._entries:
             if not entry.active or entry.window < self._floor or entry.article in left_out:
@@ -299,13 +300,13 @@ class Model:
         return jaccard < verify.variant_jaccard and containment < verify.cut_containment
 
     def _seal(self, number: int) -> None:
-        """Let no further drifted copies into the index, where as many of the cluster are there as may be."""
+        """Index no further drifted copies of a cluster that has as many indexed as allowed."""
         active = [one.entry for one in self._groups[number].members if one.entry is not None and one.entry.active]
         if len(active) < self.settings.cluster.variants:
             return
         for entry in active:
             if not entry.sealed:
-                # It is written again, so it comes last of equals.
+                # It is rewritten, so among equals it comes last.
                 entry.sealed = True
                 self._entries.remove(entry)
                 self._entries.append(entry)
@@ -376,7 +377,7 @@ class Model:
             rivals = [before, member]
         group.canonical = min(rivals, key=self._rank)
         if group.members == [member] and not group.told:
-            # Nobody was told of a cluster of one: its newest text is the last that was seen.
+            # A cluster of one has not been reported yet, so only the time of its newest text counts.
             group.last = None
         group.seen(member)
         if group.canonical is not member:
@@ -403,12 +404,12 @@ class Model:
         return group.canonical.id
 
     def _living(self, group: _Cluster) -> list[_Member]:
-        """Return the members whose ids are known still, as those of this cluster."""
+        """Return the members whose ids are still known as members of this cluster."""
         records = [(member, self._record(member.id)) for member in group.members]
         return [member for member, record in records if record and self._groups.get(record.cluster) is group]
 
     def _activate(self, group: _Cluster) -> None:
-        """Let the canonical article be found by its own text if that is kept, or else any member's, if none is."""
+        """Index the canonical article's own text if it is kept; if not, and no member is indexed, any member's text."""
         kept = [one for one in group.members if one.entry is not None and one.entry.window >= self._floor]
         wanted = [one for one in kept if one is group.canonical]
         if not wanted and not any(one.entry.active for one in kept if one.entry):
@@ -441,7 +442,7 @@ def _rounded(shares: Sequence[float]) -> list[float]:
 
 
 def seen(outcome: Outcome) -> Seen:
-    """Return what a reader sees of an outcome, but for what depends on weights."""
+    """Return what a reader sees of an outcome, except what depends on weights."""
     if isinstance(outcome, Withdrawn):
         return ("withdrawn", outcome.withdrawal.id, outcome.id, outcome.canonical)
     if isinstance(outcome, Unjudged):
@@ -455,7 +456,7 @@ def seen(outcome: Outcome) -> Seen:
 
 
 def told(judged: Judged) -> tuple[dict[str, Seen | None], list[tuple[str, ...]]]:
-    """Return the clusters and successions of a batch in the form of the model, the latter behind their scope."""
+    """Return the clusters and successions of a batch in the model's form, each succession with its scope in front."""
     clusters = {name: None if cluster is None else cluster_seen(cluster) for name, cluster in judged.clusters.items()}
     return clusters, [
         (one.scope, one.old, one.new, str(one.reason)) for made in judged.successions.values() for one in made
@@ -463,7 +464,7 @@ def told(judged: Judged) -> tuple[dict[str, Seen | None], list[tuple[str, ...]]]
 
 
 def cluster_seen(cluster: Cluster) -> Seen:
-    """Return a cluster in the form of the model."""
+    """Return a cluster in the model's form."""
     sources: Mapping[str, int] = cluster.sources
     return (cluster.canonical.split(SEPARATOR)[-1], cluster.copies, cluster.first_ms, cluster.last_ms, dict(sources))
 
@@ -485,7 +486,7 @@ def article(
     source: str = "",
     scope: str = "",
 ) -> Article:
-    """Return an article whose message comes at a moment and was published a lag before it; None: time unknown."""
+    """Return an article whose message arrives at a moment and was published a lag earlier; None means time unknown."""
     published = None if lag is None or at is None else at - lag
     return Article(
         name,
@@ -501,9 +502,9 @@ def article(
 def streams(
     longest: int = 24, steps: Sequence[int] = tuple(_STEPS), scopes: Sequence[str] = ("",)
 ) -> st.SearchStrategy[list[Item]]:
-    """Return streams of articles, revisions, redeliveries and withdrawals of few ids, in ascending message time.
+    """Return streams of articles, revisions, redeliveries and withdrawals of a few ids, in ascending message time.
 
-    Of several scopes each has the same ids, URLs and texts.
+    With several scopes, each uses the same ids, URLs and texts.
     """
     ids, urls = st.sampled_from("abcdef"), st.sampled_from(["", "", "https://u.example/1", "https://u.example/2"])
     articles = st.builds(
@@ -538,6 +539,6 @@ CUTS = st.sets(st.integers(1, 23), max_size=6)
 
 
 def parts(stream: Sequence[Item], cuts: Sequence[int] | set[int]) -> list[Sequence[Item]]:
-    """Return a stream cut at some places."""
+    """Return a stream split at the given indices."""
     places = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
     return [stream[start:stop] for start, stop in pairwise(places)]

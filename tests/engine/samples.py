@@ -1,4 +1,4 @@
-"""Articles for the engine's tests: the sample stream decoded, and texts to make more from.
+"""Articles for the engine's tests: the decoded sample stream, and texts to make more from.
 
 Knows where articles come from; knows nothing of what a test expects.
 """
@@ -18,7 +18,7 @@ _NOW_MS = round(datetime(2026, 10, 19, tzinfo=UTC).timestamp() * 1000)
 
 @cache
 def articles(seed: int = 20) -> tuple[Article, ...]:
-    """Return the sound articles of a sample stream in order of arrival."""
+    """Return the valid articles of a sample stream in order of arrival."""
     decoder = Decoder(InputSettings())
     items = (
         decoder.decode(sample.value, _NOW_MS, Origin("articles.in", 0, place, _NOW_MS))
@@ -30,16 +30,16 @@ def articles(seed: int = 20) -> tuple[Article, ...]:
 
 @cache
 def bodies() -> tuple[str, ...]:
-    """Return bodies of news that are no copies of one another."""
+    """Return news bodies, none a copy of another."""
     return tuple(text.body for text in base_texts() if text.form is Form.NEWS)
 
 
 def settings(**groups: dict[str, Any]) -> EngineSettings:
-    """Return the default settings but for some, by group."""
+    """Return the default settings with some changed, by group."""
     return EngineSettings.model_validate(groups)
 
 
-# Of tables that find on their own most of what the landmarks find.
+# With tables that find most of what the landmarks find.
 WIDE = {"tables": 8, "prefix_bits": 24, "probes": 128, "max_distance": 12}
-# Of engines that are made in a moment, and for which texts are sets of n-grams alone.
+# For engines that are cheap to create, and that treat texts purely as sets of n-grams.
 LIGHT = settings(idf={"epoch_articles": 10}, simhash={**WIDE, "prefix_bits": 16}, verify={"numbers_overlap": 0})

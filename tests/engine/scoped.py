@@ -1,6 +1,6 @@
-"""The model of several scopes: each is as if it were alone, but for the stream's time.
+"""The model of several scopes: each behaves as if it were alone, except that they share the stream's time.
 
-Knows that and how keys name a scope; knows nothing of what a scope's own model says.
+Knows that rule and how keys name a scope; knows nothing of what the model of one scope reports.
 """
 
 import math
@@ -16,10 +16,10 @@ SCOPES = ("", "租户")
 
 @dataclass
 class Scopes:
-    """What the engine must say on a stream of several scopes.
+    """What the engine must report on a stream of several scopes.
 
     Attributes:
-        settings: of all of them.
+        settings: of all scopes.
         models: by scope.
         successions: all so far: scope, old and new canonical article, and the reason.
     """
@@ -29,7 +29,7 @@ class Scopes:
     successions: list[tuple[str, ...]] = field(default_factory=list)
 
     def feed(self, item: Item) -> Seen:
-        """Take the next item; return what `seen` must make of the engine's outcome."""
+        """Take the next item; return what `seen` must return for the engine's outcome."""
         now = max((model.now for model in self.models.values()), default=-math.inf)
         model = self.models.setdefault(item.scope, Model(self.settings))
         model.now, known = now, len(model.successions)
@@ -39,7 +39,7 @@ class Scopes:
 
     @property
     def clusters(self) -> dict[str, Seen | None]:
-        """What is told of each cluster by now, by the key of its messages."""
+        """The latest report on each cluster, by the key of its messages."""
         return {
             f"{scope}{SEPARATOR}{name}" if scope else name: shown
             for scope, model in self.models.items()

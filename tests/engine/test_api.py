@@ -1,4 +1,4 @@
-"""The API over a state: status codes, who may ask, how much, and what a browser is told."""
+"""The API on a state: status codes, authorisation, limits, and what it sends to browsers."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ from stream_dedup.observe.health import Health
 from stream_dedup.settings import REDACTED, Settings
 from tests.engine.samples import articles
 
-_TOKEN = "a-token-of-the-tests-0123456789"  # noqa: S105  # of this test alone
+_TOKEN = "a-token-of-the-tests-0123456789"  # noqa: S105  # used only in this test
 _HOSTILE = Article(
     '<script>alert("id")</script>', "正文里有<img src=x onerror=alert(1)>一张图，也有足够多的词语可以比较。" * 3
 )
@@ -36,7 +36,7 @@ _PATHS = ("/v1/status", "/v1/settings", "/v1/article?id=x", "/v1/cluster?id=x", 
 
 
 def _settings(directory: Path, **api: object) -> Settings:
-    # Nobody listens on port 1: what is told of a service must not come from one that happens to run here.
+    # Nobody listens on port 1, so no service that happens to run here can answer.
     return Settings.model_validate(
         {
             "state": {"directory": directory},
@@ -49,7 +49,7 @@ def _settings(directory: Path, **api: object) -> Settings:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state with some articles, one of them hostile, one of a long id."""
+    """A state with some articles, one with a hostile id, one with a long id."""
     directory = tmp_path_factory.mktemp("api") / "state"
     with Deduplicator(directory, _settings(directory)) as engine:
         engine.process([*articles()[:_COUNT], _HOSTILE, _LONG])
@@ -74,12 +74,12 @@ def client(directory: Path) -> Iterator[TestClient]:
 
 @pytest.fixture
 def locked(directory: Path) -> Iterator[TestClient]:
-    """The API with a token, and room for 2 KiB."""
+    """The API with a token and a limit of 2 KiB."""
     yield from _client(directory, token=_TOKEN, max_body_bytes=2048)
 
 
 def test_status_tells_how_far_the_state_has_come(client: TestClient) -> None:
-    """Where no service answers, that is told and not guessed."""
+    """If no service answers, the status says so instead of guessing."""
     status = client.get("/v1/status").json()
     assert (status["articles_judged"], status["unseen_entries"], status["running"]) == (_COUNT + 2, 0, False)
     assert (status["decisions"], status["consumer_lag"]) == ({}, None)
@@ -87,7 +87,7 @@ def test_status_tells_how_far_the_state_has_come(client: TestClient) -> None:
 
 
 def test_as_much_may_be_asked_for_as_on_the_command_line(client: TestClient) -> None:
-    """The description of the API has the bounds that the options of `cluster` and `similar` have."""
+    """The OpenAPI description has the same limits as the options of `cluster` and `similar`."""
     told = client.get("/openapi.json").json()
     parameters = {one["name"]: one["schema"] for one in told["paths"]["/v1/cluster"]["get"]["parameters"]}
     assert (parameters["limit"]["maximum"], parameters["offset"]["maximum"]) == (MOST_MEMBERS, MOST_SKIPPED)
@@ -95,7 +95,7 @@ def test_as_much_may_be_asked_for_as_on_the_command_line(client: TestClient) -> 
 
 
 def test_an_article_a_cluster_and_what_is_similar(client: TestClient) -> None:
-    """The three belong together."""
+    """Article, cluster and similar articles agree with one another."""
     article = articles()[0]
     found = client.get("/v1/article", params={"id": article.id}).json()
     cluster = client.get("/v1/cluster", params={"id": article.id}).json()
@@ -107,7 +107,7 @@ def test_an_article_a_cluster_and_what_is_similar(client: TestClient) -> None:
 
 
 def test_the_hostile_is_data_and_never_a_page(client: TestClient) -> None:
-    """JSON is sent as JSON, whatever an id holds, and browsers are told not to guess."""
+    """JSON is sent as JSON, whatever an id contains, and browsers are told not to sniff."""
     answer = client.get("/v1/article", params={"id": _HOSTILE.id})
     assert answer.json()["id"] == _HOSTILE.id
     assert answer.headers["content-type"] == "application/json"
@@ -118,7 +118,7 @@ def test_the_hostile_is_data_and_never_a_page(client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/page.js", "/page.css", "/v1/status", "/nothing"])
 def test_browsers_run_nothing_but_the_page(client: TestClient, path: str) -> None:
-    """On every answer: no script and no address but the API's own, no frame around it, nothing kept."""
+    """Every response allows no scripts or addresses but the API's own, no framing and no caching."""
     headers = client.get(path).headers
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -147,14 +147,14 @@ def test_browsers_run_nothing_but_the_page(client: TestClient, path: str) -> Non
     ],
 )
 def test_what_is_wrong_has_a_status_of_its_own(client: TestClient, path: str, code: int) -> None:
-    """Unknown and malformed are told apart, each with a detail."""
+    """Unknown and malformed requests have different status codes, each with a detail."""
     answer = client.get(path)
     assert answer.status_code == code
     assert answer.json()["detail"]
 
 
 def test_an_article_without_a_copy_has_no_reason(client: TestClient) -> None:
-    """It is told that it is unique, and how to name another one to compare with."""
+    """The error says that it is unique, and how to name another article to compare it with."""
     answer = client.get("/v1/reason", params={"id": _HOSTILE.id})
     assert (answer.status_code, answer.json()["code"]) == (409, "unique_article")
     assert "is unique" in answer.json()["detail"]
@@ -162,13 +162,13 @@ def test_an_article_without_a_copy_has_no_reason(client: TestClient) -> None:
 
 
 def test_a_text_that_is_in_no_topic_is_gone(client: TestClient) -> None:
-    """What came with no message cannot be read again."""
+    """A text that did not come from a message cannot be read again."""
     answer = client.get("/v1/reason", params={"id": _HOSTILE.id, "other": articles()[0].id})
     assert answer.status_code == 410
 
 
 def test_of_a_long_id_errors_name_the_beginning(client: TestClient) -> None:
-    """One that is known too, of up to 64 KiB."""
+    """Errors quote only the beginning of a long id, even of a known one: ids may have up to 64 KiB."""
     answer = client.get("/v1/reason", params={"id": _LONG.id, "other": _HOSTILE.id})
     assert (answer.status_code, answer.json()["code"]) == (410, "lost_text")
     assert "'长长长" in answer.json()["detail"]
@@ -195,7 +195,7 @@ def test_of_a_long_id_errors_name_the_beginning(client: TestClient) -> None:
     ],
 )
 def test_bodies_that_are_no_question_are_refused(client: TestClient, content: bytes, told: str) -> None:
-    """With what is wrong in words."""
+    """The detail says what is wrong."""
     answer = client.post("/v1/similar", content=content, headers=_JSON)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
     assert told in answer.json()["detail"]
@@ -216,7 +216,7 @@ def test_bodies_that_are_no_question_are_refused(client: TestClient, content: by
     ids=["empty", "cut", "utf-16", "half a character", "nested", "NaN", "infinity", "digits"],
 )
 def test_body_that_is_no_json_is_told_so(client: TestClient, content: bytes) -> None:
-    """By RFC 8259, which knows neither NaN nor another encoding than UTF-8; with one status, whatever is wrong."""
+    """As RFC 8259 requires: no NaN, no encoding but UTF-8. Every such fault has the same status."""
     answer = client.post("/v1/similar", content=content, headers=_JSON)
     assert (answer.status_code, answer.json()["code"]) == (400, "not_json")
     assert answer.json()["detail"].startswith("the body is not valid JSON: ")
@@ -226,7 +226,7 @@ def test_body_that_is_no_json_is_told_so(client: TestClient, content: bytes) -> 
     "kind", [None, "application/x-www-form-urlencoded", "text/plain; charset=utf-8", "multipart/json"]
 )
 def test_body_must_be_said_to_be_json(client: TestClient, kind: str | None) -> None:
-    """What curl sends without a header is refused with the header that it wants, and without the text."""
+    """What curl sends without a header is refused; the error names the required header and does not quote the text."""
     headers = {"content-type": kind} if kind is not None else {}
     answer = client.post("/v1/similar", content=b'{"body": "a secret text"}', headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (415, "wrong_type")
@@ -236,13 +236,13 @@ def test_body_must_be_said_to_be_json(client: TestClient, kind: str | None) -> N
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/problem+json"])
 def test_json_goes_by_several_names(client: TestClient, kind: str) -> None:
-    """With parameters, in capitals, or as one of the types that are JSON."""
+    """With parameters, in capitals, or as one of the `+json` types."""
     answer = client.post("/v1/similar", content='{"body": "够短的一篇文章。"}'.encode(), headers={"content-type": kind})
     assert answer.status_code == 200
 
 
 def test_what_was_asked_is_not_told_back_at_length(client: TestClient) -> None:
-    """Neither an id nor a name that is too long: errors stay short."""
+    """Errors stay short, even if an id or a parameter name is too long."""
     long = "x" * 8_000
     for answer in (
         client.get("/v1/article", params={"id": long}),
@@ -265,7 +265,7 @@ def test_what_was_asked_is_not_told_back_at_length(client: TestClient) -> None:
     ],
 )
 def test_unknown_parameters_are_refused(client: TestClient, path: str, told: str) -> None:
-    """With those that there are: a slip in a name must not look like an answer."""
+    """The error lists the valid ones: a typo in a name must not look like an answer."""
     answer = client.get(path + ("=" if "=" not in path else ""))
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
     assert told in answer.json()["detail"]
@@ -282,7 +282,7 @@ def test_unknown_parameters_are_refused(client: TestClient, path: str, told: str
     ],
 )
 def test_parameters_out_of_bounds_are_told_in_their_own_unit(client: TestClient, path: str, told: str) -> None:
-    """A text has characters, not items."""
+    """A text is measured in characters, not items."""
     answer = client.get(path)
     assert (answer.status_code, answer.json()) == (422, {"detail": told, "code": "invalid"})
 
@@ -291,14 +291,14 @@ def test_parameters_out_of_bounds_are_told_in_their_own_unit(client: TestClient,
     "path", ["/", "/page.js", "/readyz", "/v1/status", "/v1/settings", "/v1/article?id=x", "/v1/no"]
 )
 def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
-    """The same status and the same headers."""
+    """Same status, same headers."""
     got, head = client.get(path), client.head(path)
     assert (head.status_code, head.content) == (got.status_code, b"")
     assert head.headers == got.headers
 
 
 def test_other_methods_are_told_what_is_allowed(client: TestClient) -> None:
-    """In the header, as HTTP wants it, and in words."""
+    """In the Allow header, as HTTP requires, and in words."""
     answer = client.delete("/v1/status")
     assert (answer.status_code, answer.headers["allow"], answer.json()["code"]) == (405, "GET, HEAD", "wrong_method")
     assert client.get("/v1/similar").headers["allow"] == "POST"
@@ -306,7 +306,7 @@ def test_other_methods_are_told_what_is_allowed(client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", [*_PATHS, "/v1/latest"])
 def test_without_the_token_nothing_is_told(locked: TestClient, path: str) -> None:
-    """Neither without one nor with a wrong one; the page alone holds no data."""
+    """A missing or wrong token is refused; only the page, which holds no data, is served."""
     for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {_TOKEN}"}):
         answer = locked.get(path, headers=headers)
         assert answer.status_code == 401
@@ -315,7 +315,7 @@ def test_without_the_token_nothing_is_told(locked: TestClient, path: str) -> Non
 
 
 def test_the_token_comes_first(locked: TestClient) -> None:
-    """Without it nothing is told of paths, methods, parameters or bounds."""
+    """Without it, errors reveal nothing about paths, methods, parameters or limits."""
     for answer in (
         locked.get("/v1/nothing"),
         locked.get("/nothing"),
@@ -329,7 +329,7 @@ def test_the_token_comes_first(locked: TestClient) -> None:
 
 
 def test_without_the_token_no_body_is_read(locked: TestClient) -> None:
-    """Not even its beginning: the answer comes before."""
+    """The response comes before even the first chunk is read."""
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -340,13 +340,13 @@ def test_without_the_token_no_body_is_read(locked: TestClient) -> None:
 
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": "/v1/similar", "query_string": b"", "headers": headers}
-    asyncio.run(locked.app(scope, receive, send))  # type: ignore[arg-type]  # either version of ASGI is one
+    asyncio.run(locked.app(scope, receive, send))  # type: ignore[arg-type]  # any version of ASGI will do
     assert sent[0]["status"] == 401
 
 
 def test_a_token_is_read_as_bytes(directory: Path) -> None:
-    """One that is no ASCII comes as UTF-8; the scheme's name may have capitals, and two tokens are none."""
-    token = "一个不短的令牌-0123456789"  # noqa: S105  # of this test alone
+    """A non-ASCII token is sent as UTF-8; the scheme name is case-insensitive, and two tokens count as none."""
+    token = "一个不短的令牌-0123456789"  # noqa: S105  # used only in this test
     for client in _client(directory, token=token):
         for headers, code in (
             ([(b"Authorization", b"bEARER " + token.encode())], 200),
@@ -357,7 +357,7 @@ def test_a_token_is_read_as_bytes(directory: Path) -> None:
 
 
 def test_with_the_token_all_is_told_but_the_token(locked: TestClient) -> None:
-    """Settings are shown without secrets, also in the description of the API."""
+    """Settings and the API description never include secrets."""
     headers = {"authorization": f"Bearer {_TOKEN}"}
     for path in ("/v1/status", "/v1/settings", "/openapi.json"):
         answer = locked.get(path, headers=headers)
@@ -367,7 +367,7 @@ def test_with_the_token_all_is_told_but_the_token(locked: TestClient) -> None:
 
 
 def test_bodies_have_a_bound(locked: TestClient) -> None:
-    """Whether they say their length or come in pieces."""
+    """Whether they state their length or arrive in chunks."""
     headers = {"authorization": f"Bearer {_TOKEN}", "content-type": "application/json"}
 
     def pieces() -> Iterator[bytes]:
@@ -386,7 +386,7 @@ def test_bodies_have_a_bound(locked: TestClient) -> None:
 
 
 def test_questions_at_once_have_a_bound(directory: Path) -> None:
-    """One more is told so in the shape of all errors; probes are answered meanwhile, and then all of the others."""
+    """One more is refused in the common error format; probes still answer, and the others get their answers."""
     settings, health, allowed = _settings(directory), Health(60.0), threading.Event()
 
     def desk_in_time() -> QueryService:
@@ -412,7 +412,7 @@ def test_questions_at_once_have_a_bound(directory: Path) -> None:
 
 
 def test_half_a_question_keeps_nobody_out(directory: Path) -> None:
-    """However many wait for the rest of their bodies; only what all of these hold has a bound."""
+    """However many requests wait for the rest of their bodies; only the bytes they hold together are limited."""
     half = b'{"body": "' + b"x" * 1_000
     settings, closed, statuses = _settings(directory, max_body_bytes=1 << 10), asyncio.Event(), list[int]()
 
@@ -443,7 +443,7 @@ def test_half_a_question_keeps_nobody_out(directory: Path) -> None:
             assert (await client.get("/v1/status")).json()["code"] == "unavailable"
             begun += [asyncio.create_task(begin(half)) for _ in range(70)]
             await asyncio.sleep(0)
-            assert statuses == [503] * 6  # 64 of the largest bodies are held at most, and 200 bytes are already
+            assert statuses == [503] * 6  # at most 64 of the largest bodies are held, and 200 bytes already are
             closed.set()
             await asyncio.gather(*begun)
 
@@ -451,7 +451,7 @@ def test_half_a_question_keeps_nobody_out(directory: Path) -> None:
 
 
 def test_without_a_token_pages_of_elsewhere_cannot_ask(client: TestClient) -> None:
-    """A name of theirs that leads to this machine is refused (DNS rebinding)."""
+    """A foreign host name that resolves to this machine is refused (DNS rebinding)."""
     for host in ("evil.example", "127.0.0.1.evil.example", "localhost:9109:1", "[::1", ""):
         answer = client.get("/v1/status", headers={"host": host})
         assert (answer.status_code, answer.json()["code"]) == (400, "foreign_host")
@@ -496,7 +496,7 @@ def test_the_description_has_every_question(client: TestClient) -> None:
     ],
 )
 def test_answers_are_as_described(locked: TestClient, path: str, body: str | None, code: int) -> None:
-    """Of each path, without an error and with each: the status is declared, and what comes is of its schema."""
+    """Every path, with success and with each error: the status is declared, and the body matches its schema."""
     token = {"authorization": f"Bearer {_TOKEN}"}
     described = locked.get("/openapi.json", headers=token).json()
     asked, method = path.format(known=articles()[0].id, unique=quote(_HOSTILE.id)), "post" if body else "get"
@@ -510,7 +510,7 @@ def test_answers_are_as_described(locked: TestClient, path: str, body: str | Non
 
 
 def test_the_description_tells_how_to_sign_in(client: TestClient, locked: TestClient) -> None:
-    """A client made of it can name a token, and must where there is one."""
+    """A generated client can send a token, and must if one is set."""
     described = locked.get("/openapi.json", headers={"authorization": f"Bearer {_TOKEN}"}).json()
     (name, scheme), *none = described["components"]["securitySchemes"].items()
     assert none == []
@@ -519,12 +519,12 @@ def test_the_description_tells_how_to_sign_in(client: TestClient, locked: TestCl
 
 
 def test_the_description_has_the_fields_of_published_links() -> None:
-    """Those that every format's schema is made of."""
+    """They are the fields from which every format's schema is made."""
     assert list(PublishedLink.model_fields) == [field.name for field in LINK.fields]
 
 
 def test_a_cluster_is_told_as_on_its_topic(client: TestClient) -> None:
-    """What both tell has one name and one shape, whoever reads it where."""
+    """Fields that both report have the same name and shape."""
     described = client.get("/openapi.json").json()["components"]["schemas"]
     published = {field.name for field in CLUSTER.fields} - {"updated_at"}
     assert published < set(described["ClusterAnswer"]["properties"])
@@ -532,9 +532,9 @@ def test_a_cluster_is_told_as_on_its_topic(client: TestClient) -> None:
 
 
 def test_an_open_port_wants_a_token(tmp_path: Path) -> None:
-    """An address that others reach is refused without one, and a short one is; neither shows it."""
+    """A host reachable from elsewhere needs a token of sufficient length; no message reveals it."""
     with pytest.raises(ValueError, match=r"api\.host = '0\.0\.0\.0' can be reached from other machines"):
-        _settings(tmp_path, host="0.0.0.0")  # noqa: S104  # that is what is refused
+        _settings(tmp_path, host="0.0.0.0")  # noqa: S104  # this is what must be refused
     with pytest.raises(ValueError, match="fewer than the required 16"):
         _settings(tmp_path, host="0.0.0.0", token="short-secret")  # noqa: S104, S106  # the same
     assert _settings(tmp_path, host="0.0.0.0", token=_TOKEN).api.port == 9109  # noqa: S104  # allowed
@@ -542,7 +542,7 @@ def test_an_open_port_wants_a_token(tmp_path: Path) -> None:
 
 
 def test_text_that_would_be_no_article_is_refused(client: TestClient) -> None:
-    """One that is longer than the stream takes would not be unique: it would be a dead letter."""
+    """A text longer than the stream accepts would not be unique: it would be a dead letter."""
     for asked, told in (
         (
             {"body": "长" * 100_001, "id": "x"},
@@ -557,7 +557,7 @@ def test_text_that_would_be_no_article_is_refused(client: TestClient) -> None:
 
 @pytest.mark.parametrize("fault", [ZeroDivisionError, ValueError])
 def test_fault_of_the_service_is_told_as_such(fault: type[Exception], directory: Path) -> None:
-    """In the shape of all errors, without what went wrong within: that is for the log."""
+    """In the common error format, without the internal cause, which is for the log."""
     settings = _settings(directory)
 
     def broken() -> QueryService:
@@ -576,7 +576,7 @@ def _similar_scope() -> dict[str, Any]:
 
 
 def test_half_a_body_is_no_question(directory: Path) -> None:
-    """Whose client goes away amid a body gets no answer to what has come of it."""
+    """A client that disconnects halfway through the body gets no answer, and nothing is looked up."""
     sent: list[Message] = []
     come: list[Message] = [
         {"type": "http.request", "body": b'{"body": "', "more_body": True},
@@ -597,7 +597,7 @@ def test_half_a_body_is_no_question(directory: Path) -> None:
 
 
 def test_probes_answer_without_a_token(directory: Path) -> None:
-    """They tell how far the API is; as long as there is no state questions are answered with 503, and the reason."""
+    """They report how far the API has started; without a state, questions get 503 with the reason."""
     settings, health = _settings(directory, token=_TOKEN, host="0.0.0.0"), Health(60.0)  # noqa: S104  # nobody listens
 
     def no_desk() -> QueryService:

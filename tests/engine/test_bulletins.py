@@ -1,4 +1,4 @@
-"""Bulletins of one template, of our own writing: alike in wording, and told apart by what fills the holes.
+"""Bulletins of one template, written for these tests: the same wording, told apart by what fills the holes.
 
 Knows templates and their holes; knows nothing of how particulars are found or compared.
 """
@@ -22,7 +22,7 @@ _PROVINCES = [
 # fmt: on
 _DIGITS = "零一二三四五六七八九"
 _COPIES = 8
-# {number}: digits, {ordinal}: the same in Chinese numerals, {city} and {province}: names; no value comes twice.
+# {number}: digits; {ordinal}: the same in Chinese numerals; {city}, {province}: names. No value is used twice.
 _TEMPLATES = {
     "warning": "{city}市气象台{number}月{number}日{number}时发布暴雨预警信号：预计未来{number}小时内，{city}大部分地"
     "区将出现明显降水过程，局地伴有短时强降水、雷电等强对流天气，请有关单位和公众注意做好防范工作，减少户"
@@ -54,13 +54,13 @@ def _chinese(number: int) -> str:
 
 
 def _filled(template: str, rng: Random) -> Iterator[str]:
-    """Yield bulletins no two of which have a number, an ordinal or a place in common."""
+    """Yield bulletins, no two of which share a number, an ordinal or a place."""
     count = _COPIES * template.count("{number}") + _COPIES * template.count("{ordinal}")
     numbers = iter(rng.sample(range(2, 100 if count < 90 else 400), count))
     cities, provinces = (iter(rng.sample(names, len(names))) for names in (_CITIES, _PROVINCES))
     for _ in range(_COPIES):
         text = template
-        if text.count("{city}") == 2:  # the same twice
+        if text.count("{city}") == 2:  # the same city twice
             text = text.replace("{city}", next(cities))
         for hole, values in (("{city}", cities), ("{province}", provinces)):
             while hole in text:
@@ -74,7 +74,7 @@ def _filled(template: str, rng: Random) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", _TEMPLATES)
 def test_bulletins_of_a_template_are_unique_and_their_reposts_are_not(name: str) -> None:
-    """Bulletins with other numbers, dates, ordinals or places are unique; each one's repost is linked to that one."""
+    """Bulletins with other numbers, dates, ordinals or places are unique; each repost is linked to its own bulletin."""
     copies = 6 if name == "routes" else _COPIES  # three cities each
     bulletins = [text for _, text in zip(range(copies), _filled(_TEMPLATES[name], Random(7)), strict=False)]
     with Deduplicator(settings=EngineSettings()) as engine:
@@ -86,7 +86,7 @@ def test_bulletins_of_a_template_are_unique_and_their_reposts_are_not(name: str)
 
 
 def test_a_place_that_a_repost_swaps_makes_no_other_bulletin() -> None:
-    """Where one name of a place differs and all else is the same, the text is a copy: reposts do that."""
+    """If one place name differs and all else is the same, the text is a copy: reposts do make such changes."""
     (text, *_) = _filled(_TEMPLATES["readout"], Random(7))
     with Deduplicator(settings=EngineSettings()) as engine:
         engine.add(Article("1", text))

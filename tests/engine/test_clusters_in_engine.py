@@ -1,6 +1,6 @@
 """Revisions and clusters through the engine: who is canonical, who moves, and what readers are told.
 
-Knows links, announcements and clusters; random streams stand in test_random_walk.
+Knows links, announcements and clusters; random streams are in test_random_walk.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ def _told(
     size: int,
     **cluster: Any,  # noqa: ANN401  # settings of any type
 ) -> tuple[list[str], list[Succession], dict[str, Any]]:
-    """Return what each link says, what is announced, and what is told of clusters in the end."""
+    """Return what each link says, what is announced, and the final report on each cluster."""
     links: list[str] = []
     successions: list[Succession] = []
     clusters: dict[str, Any] = {}
@@ -50,14 +50,14 @@ def _told(
 def test_links_name_the_canonical_article_of_their_moment(
     policy: dict[str, Any], canonical: list[str], size: int
 ) -> None:
-    """A better article by the policy takes over when it comes: links before name the old one, those after the new."""
+    """An article that the policy prefers takes over on arrival: earlier links name the old one, later links the new."""
     stream: list[Item] = [
         article("a", at=BEGIN + 5 * HOUR),
         article("b", variant=2, at=BEGIN + 6 * HOUR, lag=3 * HOUR, source="乙报"),
         article("c", variant=1, at=BEGIN + 7 * HOUR),
         article("d", variant=2, at=BEGIN + 8 * HOUR),
     ]
-    assert len(stream[2].body) > len(stream[0].body)  # type: ignore[union-attr]  # articles all
+    assert len(stream[2].body) > len(stream[0].body)  # type: ignore[union-attr]  # all are articles
     links, successions, clusters = _told(stream, size, **policy)
     relations = ["near", "exact", "near"]
     assert links == ["", *(f"{relation} of {name}" for relation, name in zip(relations, canonical, strict=True))]
@@ -73,7 +73,7 @@ def test_links_name_the_canonical_article_of_their_moment(
 
 @_SIZES
 def test_another_text_of_an_id_is_a_revision(size: int) -> None:
-    """It is unique and found, and so is the text before it: both lead to the same article."""
+    """It is unique and can be found, and so can the text before it: both lead to the same article."""
     stream: list[Item] = [article("a"), article("a", 1), article("b"), article("c", 1), article("a"), article("a", 1)]
     links, _, clusters = _told(stream, size)
     assert links == ["", "revision of a", "exact of a", "exact of a", "redelivery of a", "redelivery of a"]
@@ -83,7 +83,7 @@ def test_another_text_of_an_id_is_a_revision(size: int) -> None:
 @_SIZES
 @pytest.mark.parametrize("variant", [2, 3, 5])
 def test_changed_text_under_the_same_url_is_a_revision_under_any_id(variant: int, size: int) -> None:
-    """An article of the same page is no copy of it, however near; the same text there is a copy."""
+    """An article of the same page is not a copy, however near; the same text there is one."""
     stream: list[Item] = [
         article("a", url=_URL),
         article("b", variant=variant, url=_URL),
@@ -97,7 +97,7 @@ def test_changed_text_under_the_same_url_is_a_revision_under_any_id(variant: int
 
 @_SIZES
 def test_urls_may_be_left_out_of_account(size: int) -> None:
-    """With verify.same_url off an article of the same page is judged as any other."""
+    """With verify.same_url off, an article of the same page is judged like any other."""
     settings = LIGHT.model_validate({**LIGHT.model_dump(), "verify": {"same_url": False}})
     stream = [article("a", url=_URL), article("b", variant=2, url=_URL)]
     with Deduplicator(settings=settings) as engine:
@@ -107,7 +107,7 @@ def test_urls_may_be_left_out_of_account(size: int) -> None:
 
 @_SIZES
 def test_copy_of_a_revision_is_judged_like_any_text(size: int) -> None:
-    """The same text again under a revised URL may match the text before it too, whatever counts as a duplicate."""
+    """The revised text again, under the same URL, may match the text before it too, whatever counts as a duplicate."""
     settings = LIGHT.model_validate({**LIGHT.model_dump(), "verify": {"duplicates": ["near"]}})
     stream = [article("a", url=_URL), article("b", variant=2, url=_URL), article("c", variant=2, url=_URL)]
     with Deduplicator(settings=settings) as engine:
@@ -118,7 +118,7 @@ def test_copy_of_a_revision_is_judged_like_any_text(size: int) -> None:
 
 @_SIZES
 def test_articles_of_two_pages_do_not_hide_each_other(size: int) -> None:
-    """Two articles that revise one page in the same batch are told apart by it, and not from one another."""
+    """Two articles that revise one page in the same batch are told apart by the page, not from one another."""
     stream: list[Item] = [
         article("a", url=_URL),
         article("b", variant=3, url=_URL),
@@ -131,7 +131,7 @@ def test_articles_of_two_pages_do_not_hide_each_other(size: int) -> None:
 
 @_SIZES
 def test_canonical_article_that_moves_is_succeeded(size: int) -> None:
-    """An article whose new text is a copy of another's leaves its cluster to its copies, which are told."""
+    """An article whose new text copies another article leaves its cluster to its copies, and readers are told."""
     stream: list[Item] = [
         article("x", 1),
         article("a"),
@@ -150,7 +150,7 @@ def test_canonical_article_that_moves_is_succeeded(size: int) -> None:
 
 @_SIZES
 def test_copy_that_moves_leaves_no_trace(size: int) -> None:
-    """A copy whose new text is a copy of another article's is counted there, and no longer where it was."""
+    """A copy whose new text copies another article is counted there, and no longer in its old cluster."""
     stream: list[Item] = [article("x", 1), article("a"), article("b", variant=1), article("b", 1, 2)]
     links, successions, clusters = _told(stream, size)
     assert links[2:] == ["exact of a", "near of x"]
@@ -163,7 +163,7 @@ def test_copy_that_moves_leaves_no_trace(size: int) -> None:
     ("variant", "link", "copy"), [(0, "redelivery of a", "near of a"), (4, "revision of a", "exact of a")]
 )
 def test_article_is_known_as_long_as_its_cluster_is_called_by_it(variant: int, link: str, copy: str, size: int) -> None:
-    """An id does not come back as another article's while copies of its text are found: old or new, it is its own."""
+    """While copies of its text are found, an id stays the same article: its old text or a new one is its own."""
     stream: list[Item] = [
         article("a"),
         article("b", variant=3, at=BEGIN + DAY),
@@ -177,7 +177,7 @@ def test_article_is_known_as_long_as_its_cluster_is_called_by_it(variant: int, l
 
 @_SIZES
 def test_three_texts_of_a_page_are_all_told_apart(size: int) -> None:
-    """A third article of a page is no copy of the first either, nor a fourth of any; a text that was there is one."""
+    """A third article of a page is not a copy of the first, nor a fourth of any; one with an earlier text is a copy."""
     stream: list[Item] = [
         article("a", url=_URL),
         article("b", variant=2, url=_URL),
@@ -192,7 +192,7 @@ def test_three_texts_of_a_page_are_all_told_apart(size: int) -> None:
 
 @_SIZES
 def test_copy_stands_in_with_its_newest_text(size: int) -> None:
-    """A copy that changes and then succeeds is found by the text that it has, and not by the one that it had."""
+    """A copy that changes and then succeeds is found by its new text, not by its old one."""
     stream: list[Item] = [
         article("a"),
         article("b"),
@@ -208,7 +208,7 @@ def test_copy_stands_in_with_its_newest_text(size: int) -> None:
 
 @_SIZES
 def test_canonical_article_that_still_is_like_its_copies_stays(size: int) -> None:
-    """A copy that became canonical keeps its cluster when a new text of it matches the others there, and is found."""
+    """A copy that became canonical keeps its cluster, and is found, when its new text matches the other members."""
     stream: list[Item] = [
         article("c", variant=5),
         article("f", variant=2),
@@ -223,7 +223,7 @@ def test_canonical_article_that_still_is_like_its_copies_stays(size: int) -> Non
 
 @_SIZES
 def test_newest_texts_of_an_article_are_kept(size: int) -> None:
-    """Of an article that changes ever again eight texts are found, and known as redeliveries; older ones are new."""
+    """An article that keeps changing is found by its newest eight texts, redeliveries if they recur; older are new."""
     changing: list[Item] = [Article("a", body) for body in bodies()[10:22]]
     copies: list[Item] = [Article(f"c{n}", body) for n, body in enumerate(bodies()[10:22])]
     links, _, _ = _told([*changing, *copies], size)
@@ -235,7 +235,7 @@ def test_newest_texts_of_an_article_are_kept(size: int) -> None:
 
 @_SIZES
 def test_large_cluster_counts_each_copy_once(size: int) -> None:
-    """More copies than a cluster keeps the names of: another text of any, or its withdrawal, is counted right."""
+    """With more copies than a cluster remembers by name, a new text or withdrawal of any copy is counted correctly."""
     names = [f"c{n}" for n in range(40)]
     stream: list[Item] = [article("a"), *(article(name, variant=1, source=name) for name in names)]
     stream += [article(name, variant=2, source=name) for name in names[::3]]
@@ -247,7 +247,7 @@ def test_large_cluster_counts_each_copy_once(size: int) -> None:
 
 @_SIZES
 def test_redelivery_changes_no_cluster(size: int) -> None:
-    """The same message again is no further copy."""
+    """The same message again is not another copy."""
     stream: list[Item] = [article("a"), article("b", variant=1), article("b", variant=1, at=BEGIN + 1), article("a")]
     links, _, clusters = _told(stream, size)
     assert links[2:] == ["redelivery of a", "redelivery of a"]

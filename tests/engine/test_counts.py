@@ -1,7 +1,7 @@
-"""What an article costs in counts that no noise disturbs: a change that makes it cost more shows here, not in a clock.
+"""The cost of an article in counts, which have no noise: a change that makes it dearer shows here, not in a timing.
 
-The limits are a tenth above what was counted when they were set. Whoever has a reason to go over one sets it anew, and
-says in the commit what the reason is.
+The limits are a tenth above the counts when they were set. To go over one, raise it and give the reason in the
+commit.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def _bytes(writes: list[Write]) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
-    """Figures an article, over articles made of the samples, two fifths of them reposts."""
+    """Figures per article, over articles made from the samples, two fifths of them reposts."""
     articles = decoded(sample_articles(_ARTICLES), InputSettings())
     totals = dict.fromkeys(("candidates", "confirmed", "written"), 0.0)
     directory: Path = tmp_path_factory.mktemp("counts")
@@ -42,7 +42,7 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
                 totals["confirmed"] += int(judged.tally.confirmed.sum())
                 totals["written"] += sum(_bytes(list(judged.change.writes)))
                 engine.apply(judged.change)
-                # Merges end when they end: here they end before the next batch, so that the counts are the same.
+                # Merges end at any time. Here they end before the next batch, so that the counts are reproducible.
                 engine.state.index.shelf.finish_merges(engine.progress)
             lists = engine.state.index.shelf
             totals |= {"keys": lists.reads.keys, "blocks": lists.reads.blocks}
@@ -53,13 +53,13 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("name", "limit"),
     [
-        ("keys", 24.5),  # posting lists looked for
+        ("keys", 24.5),  # posting lists looked up
         ("blocks", 1.68),  # read from files
-        ("candidates", 1.23),  # entries compared with
-        ("written", 1_061.0),  # bytes to the store
+        ("candidates", 1.23),  # entries compared
+        ("written", 1_061.0),  # bytes written to the store
         ("files", 246.0),  # bytes of posting lists
     ],
 )
 def test_an_article_costs_no_more(counts: dict[str, float], name: str, limit: float) -> None:
-    """No count is over its limit; none is below half of it either, or the limit would see nothing any more."""
+    """No count is over its limit, nor below half of it: such a limit would no longer catch anything."""
     assert limit / 2 < counts[name] <= limit * _WITHIN, str(counts)

@@ -1,6 +1,6 @@
-"""What the engine promises: decisions that depend on the stream alone, and changes that are whole or not at all.
+"""What the engine promises: decisions depend on the stream alone, and a change is made whole or not at all.
 
-Knows the Deduplicator and its stores; knows no broker. Which texts are copies is the matter of test_model.
+Knows the Deduplicator and its stores; knows no broker. Which texts are copies is tested in test_model.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ from tests.engine.samples import LIGHT, WIDE, articles, bodies, settings
 _EPOCH = 100
 _SETTINGS = settings(idf={"epoch_articles": _EPOCH}, window={"days": 7})
 _REPOST = "本报讯（记者 李明）"
-_KEPT_OF_A_CLUSTER = 2  # entries: the canonical article's and that of a copy
+_KEPT_OF_A_CLUSTER = 2  # entries: the canonical article's and one copy's
 
 
 @cache
@@ -48,7 +48,7 @@ def _one_by_one() -> tuple[Decision, ...]:
 def _decisions(
     stream: Sequence[Article], cuts: Sequence[int], engine_settings: EngineSettings = _SETTINGS
 ) -> list[Decision]:
-    """Return the decisions on a stream that is cut into batches at some places."""
+    """Return the decisions on a stream that is cut into batches at the given indices."""
     with Deduplicator(settings=engine_settings) as engine:
         return [
             decision
@@ -58,7 +58,7 @@ def _decisions(
 
 
 def _contents(store: Store) -> dict[Family, list[tuple[bytes, bytes]]]:
-    """Return what a store holds, but for which posting lists are in runs by now."""
+    """Return what a store holds, except which posting lists are currently in runs."""
     pairs = {family: list(store.items(family)) for family in Family}
     pairs[Family.META] = [pair for pair in pairs[Family.META] if not pair[0].startswith(RUN_KEYS)]
     return pairs
@@ -79,15 +79,15 @@ def test_batch_size_changes_no_decision(size: int) -> None:
     max_examples=8, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 def test_cuts_change_no_decision(data: st.DataObject) -> None:
-    """Wherever the stream is cut into batches, also into empty ones, the decisions are the same."""
+    """Wherever the stream is cut into batches, even empty ones, the decisions are the same."""
     cuts = data.draw(st.lists(st.integers(0, len(articles())), max_size=12).map(sorted))
     assert _decisions(articles(), cuts) == list(_one_by_one())
 
 
 def _entangled(number: int) -> list[Article]:
-    """Return a round-up and two texts which share a part of the last text each.
+    """Return a round-up and two texts, each of which shares a part of the last text.
 
-    Most of the last stands in the round-up, which is too long to be much like it.
+    Most of the last text is in the round-up, which is too long to resemble it much.
     """
     chance = Random(number)
     length = chance.randint(300, 900)
@@ -107,7 +107,7 @@ def _hanzi(chance: Random, count: int) -> str:
 
 
 def test_text_that_is_like_several_others_has_one_decision_in_any_batch() -> None:
-    """What proves that a text is a copy ends the search, also where one that came just before is more like it."""
+    """The first proof that a text is a copy ends the search, even if one that came just before is more like it."""
     stream = [article for number in range(60) for article in _entangled(number)]
     alone = _decisions(stream, range(1, len(stream)))
     assert len({decision.link.duplicate_of.split()[0] for decision in alone[3::4] if decision.link}) > 1
@@ -116,7 +116,7 @@ def test_text_that_is_like_several_others_has_one_decision_in_any_batch() -> Non
 
 
 def test_stream_of_the_tests_crosses_epochs_and_has_all_relations() -> None:
-    """What the tests above compare is worth comparing."""
+    """The stream that the tests above compare is varied enough to be worth comparing."""
     assert {decision.epoch for decision in _one_by_one()} == {0, 1, 2, 3, 4}
     relations = {decision.link.relation for decision in _one_by_one() if decision.link}
     assert relations == set(Relation) - {Relation.REVISION}
@@ -146,7 +146,7 @@ def test_versions_of_few_ids_do_not_depend_on_cuts(stream: list[Article], cuts: 
 
 
 def test_revision_of_a_copy_has_the_same_link_in_any_batch() -> None:
-    """The link of a revision of an unindexed copy says the same whether both came in one batch or in two."""
+    """The link of a revision of an unindexed copy is the same whether both came in one batch or in two."""
     stream = [
         Article("original", bodies()[0]),
         Article("copy", bodies()[0] + "。"),
@@ -161,7 +161,7 @@ def test_revision_of_a_copy_has_the_same_link_in_any_batch() -> None:
 
 
 def test_revision_that_is_still_a_copy_stays_a_copy() -> None:
-    """A copy with a few words changed under its own id is no new article, and no copy of itself."""
+    """A copy with a few words changed under its own id is not a new article, nor a copy of itself."""
     stream = [
         Article("original", bodies()[0]),
         Article("copy", bodies()[0] + "。"),
@@ -175,14 +175,14 @@ def test_revision_that_is_still_a_copy_stays_a_copy() -> None:
 
 
 def test_full_vocabulary_forgets_the_same_words_in_any_batch() -> None:
-    """Which words are counted once the table of words is full does not depend on how the stream is cut."""
+    """Which words are counted once the word table is full does not depend on how the stream is cut."""
     small = settings(idf={"epoch_articles": 50, "max_words": 1000})
     stream = articles()[:200]
     assert _decisions(stream, range(7, 200, 7), small) == _decisions(stream, range(1, 200), small)
 
 
 def test_full_vocabulary_is_the_same_after_reopening(tmp_path: Path) -> None:
-    """Words that are forgotten because the table is full are forgotten again when the state is opened again."""
+    """Words dropped because the word table is full are dropped again after the state is reopened."""
     small = settings(idf={"epoch_articles": 50, "max_words": 1000})
     stream, found = articles()[:200], []
     for start in range(0, len(stream), 16):
@@ -192,7 +192,7 @@ def test_full_vocabulary_is_the_same_after_reopening(tmp_path: Path) -> None:
 
 
 def test_rocks_and_memory_decide_the_same(tmp_path: Path) -> None:
-    """A state on disk gives the decisions of one in memory."""
+    """A state on disk gives the same decisions as one in memory."""
     with Deduplicator(tmp_path, _SETTINGS) as engine:
         assert engine.add_batch(articles()) == list(_one_by_one())
 
@@ -211,8 +211,8 @@ def test_rocks_and_memory_hold_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_reopening_changes_no_decision(tmp_path: Path, seed: int) -> None:
-    """A stream that is interrupted at random places goes on as if nothing had been."""
-    places = sorted(Random(seed).sample(range(1, len(articles())), 6))  # places, no secrets
+    """A stream interrupted at random places continues as if nothing had happened."""
+    places = sorted(Random(seed).sample(range(1, len(articles())), 6))  # places, not secrets
     found: list[Decision] = []
     for start, stop in pairwise([0, *places, len(articles())]):
         with Deduplicator(tmp_path, _SETTINGS) as engine:
@@ -225,10 +225,10 @@ def test_reopening_changes_no_decision(tmp_path: Path, seed: int) -> None:
 
 
 class WatchedStore(MemoryStore):
-    """A store that counts its writes and fails when it is told to.
+    """A store that counts its writes and fails on demand.
 
     Attributes:
-        writes: so far, but for those which only say what posting lists are in runs by now.
+        writes: so far, except those that only record which posting lists are in runs.
         broken: whether the next one fails.
     """
 
@@ -257,7 +257,7 @@ EngineWith = Callable[[int], tuple[Deduplicator, WatchedStore]]
 
 @pytest.fixture
 def engine_with() -> Iterator[EngineWith]:
-    """A maker of engines that have judged the first articles of the stream, each with its store."""
+    """A factory of engines that have judged the first articles of the stream, each with its store."""
     with ExitStack() as made:
 
         def make(count: int) -> tuple[Deduplicator, WatchedStore]:
@@ -271,12 +271,12 @@ def engine_with() -> Iterator[EngineWith]:
 
 @pytest.mark.parametrize(("before", "count"), [(0, 30), (130, 70), (150, 50), (310, 60)])
 def test_deciding_changes_nothing(before: int, count: int, engine_with: EngineWith) -> None:
-    """A batch that is decided but not applied leaves no trace: deciding again gives the same, change and all."""
+    """A batch that is decided but not applied leaves no trace: deciding again gives the same decisions and change."""
     engine, store = engine_with(before)
     contents, progress, words = _contents(store), engine.progress, engine.vocabulary()
     writes, files = len(store.writes), store.file_names()
     batch = articles()[before : before + count]
-    engine.decide(articles()[before + 5 : before + 25])  # another one, dropped
+    engine.decide(articles()[before + 5 : before + 25])  # another one, discarded
     first, second = engine.decide(batch), engine.decide(batch)
     assert first.decisions == second.decisions == list(_one_by_one()[before : before + count])
     assert first.change.writes == second.change.writes
@@ -288,7 +288,7 @@ def test_deciding_changes_nothing(before: int, count: int, engine_with: EngineWi
 
 @pytest.mark.parametrize("count", [1, 40, 50])
 def test_applying_is_one_write(count: int, engine_with: EngineWith) -> None:
-    """A change is one write with the positions in it, also where it ends an epoch."""
+    """A change is one write that includes the positions, even if it ends an epoch."""
     engine, store = engine_with(150)
     judged = engine.decide(articles()[150 : 150 + count])
     store.writes.clear()
@@ -298,7 +298,7 @@ def test_applying_is_one_write(count: int, engine_with: EngineWith) -> None:
 
 
 def test_failed_write_changes_nothing(engine_with: EngineWith) -> None:
-    """A write that fails leaves the engine as it was: the batch can be tried again with the same decisions."""
+    """A write that fails leaves the engine unchanged: the batch can be retried with the same decisions."""
     engine, store = engine_with(150)
     judged = engine.decide(articles()[150:200])
     progress, words, epoch = engine.progress, engine.vocabulary(), engine.epoch.number
@@ -328,7 +328,7 @@ _NO_ITEMS: list[tuple[object, str]] = [
 def test_what_is_no_sequence_of_items_is_refused(
     method: str, items: object, said: str, engine_with: EngineWith
 ) -> None:
-    """Whatever is asked: the error says what came and what is wanted, and nothing has changed."""
+    """Every method's error says what came and what is needed, and nothing has changed."""
     engine, _ = engine_with(0)
     with pytest.raises(TypeError, match=said):
         getattr(engine, method)(items)
@@ -337,14 +337,14 @@ def test_what_is_no_sequence_of_items_is_refused(
 
 @pytest.mark.parametrize("item", ["abc", {"id": "1", "body": "正文"}, [articles()[0]], _WITHDRAWAL, None])
 def test_what_is_no_article_is_not_added(item: object, engine_with: EngineWith) -> None:
-    """The error names what came and the class that is wanted."""
+    """The error names what came and the class that is needed."""
     engine, _ = engine_with(0)
     with pytest.raises(TypeError, match=rf"of type {type(item).__name__}: `add` needs an Article"):
         engine.add(item)  # type: ignore[arg-type]
 
 
 def test_withdrawals_are_no_articles_to_add(engine_with: EngineWith) -> None:
-    """They have no decision; `process` takes them."""
+    """They have no decision; `process` accepts them."""
     engine, _ = engine_with(0)
     with pytest.raises(TypeError, match="item 1 is Withdrawal"):
         engine.add_batch([articles()[0], _WITHDRAWAL])  # type: ignore[list-item]
@@ -353,7 +353,7 @@ def test_withdrawals_are_no_articles_to_add(engine_with: EngineWith) -> None:
 
 @pytest.mark.parametrize("given", [{"window": {"days": 1}}, {}, "stream-dedup.toml"])
 def test_settings_of_another_type_are_refused(given: object) -> None:
-    """The error says how settings are made."""
+    """The error says how to make settings."""
     with pytest.raises(TypeError, match=r"EngineSettings are needed; .*EngineSettings\.model_validate.*load_settings"):
         Deduplicator(None, given)  # type: ignore[arg-type]
 
@@ -370,7 +370,7 @@ _CALLS: list[Callable[[Deduplicator, Change], object]] = [
 
 @pytest.mark.parametrize("place", ["disk", "memory"])
 def test_a_closed_engine_says_so(place: str, tmp_path: Path) -> None:
-    """Whatever is asked of it, wherever its state was; it may be closed again, and knows how far it came."""
+    """Every method says so, wherever the state was; closing again is harmless, and progress can still be read."""
     engine = Deduplicator(tmp_path if place == "disk" else None, _SETTINGS)
     engine.add_batch(articles()[:2])
     change = engine.decide(articles()[2:4]).change
@@ -383,7 +383,7 @@ def test_a_closed_engine_says_so(place: str, tmp_path: Path) -> None:
 
 
 def test_positions_stay_with_the_change(tmp_path: Path) -> None:
-    """Positions are there after reopening, the last of each partition, also behind a batch without articles."""
+    """After reopening, the last position of each partition is there, even from a batch without articles."""
     with Deduplicator(tmp_path, _SETTINGS) as engine:
         assert engine.positions() == {}
         engine.apply(engine.decide(articles()[:3]).change, {("a/b.c", 0): 3, ("d", 11): 0})
@@ -394,7 +394,7 @@ def test_positions_stay_with_the_change(tmp_path: Path) -> None:
 
 
 def test_batch_may_cross_epochs(engine_with: EngineWith) -> None:
-    """A batch that goes over the ends of epochs is one change, with the decisions and epochs of single articles."""
+    """A batch that spans the ends of epochs is one change, with the same decisions and epochs as single articles."""
     engine, store = engine_with(130)
     judged = engine.decide(articles()[130:330])
     assert judged.decisions == list(_one_by_one()[130:330])
@@ -405,7 +405,7 @@ def test_batch_may_cross_epochs(engine_with: EngineWith) -> None:
 
 
 def test_change_is_made_once_and_in_order(engine_with: EngineWith) -> None:
-    """A change that was made already, or was decided before another was made, is refused and changes nothing."""
+    """A change that was already made, or was decided before another was made, is refused and changes nothing."""
     engine, store = engine_with(150)
     first, other = engine.decide(articles()[150:160]), engine.decide(articles()[150:170])
     engine.apply(first.change)
@@ -421,7 +421,7 @@ def test_change_is_made_once_and_in_order(engine_with: EngineWith) -> None:
 
 
 def _expected_counts(stream: Sequence[Article]) -> Counter[int]:
-    """Count in plain Python how many unique articles hold each word."""
+    """Count in plain Python how many unique articles contain each word."""
     fingerprinter = Fingerprinter(_SETTINGS)
     stop_words = set(read_words(shipped_list("stop_words.txt")))
     decided = dict(zip(range(len(stream)), _one_by_one(), strict=False))
@@ -436,7 +436,7 @@ def _expected_counts(stream: Sequence[Article]) -> Counter[int]:
 
 @pytest.mark.parametrize("size", [1, 30, 512])
 def test_epochs_hold_the_counts_of_unique_articles(size: int) -> None:
-    """Each epoch's counts are those of a plain Counter over the words of the unique articles before it."""
+    """Each epoch's counts equal a plain Counter over the words of the unique articles before it."""
     with Deduplicator(settings=_SETTINGS) as engine:
         assert (engine.epoch.number, engine.epoch.documents) == (0, 0)
         for start in range(0, 300, size):
@@ -449,7 +449,7 @@ def test_epochs_hold_the_counts_of_unique_articles(size: int) -> None:
 
 
 def test_fingerprints_carry_the_epoch_they_were_made_in() -> None:
-    """The epoch of a decision is the number of whole epochs before it."""
+    """The epoch of a decision is the number of complete epochs before it."""
     assert [decision.epoch for decision in _one_by_one()] == [n // _EPOCH for n in range(len(articles()))]
 
 
@@ -465,7 +465,7 @@ def test_copies_are_not_counted() -> None:
 
 @pytest.mark.parametrize("segment", ["all", "unproved"])
 def test_copies_that_go_on_as_unique_are_counted(segment: str) -> None:
-    """Who takes near copies for articles has them in the corpus; a later text of an article is no article more."""
+    """If near copies count as articles, they are in the corpus; a later text of an article adds no article."""
     groups: dict[str, Any] = {"verify": {"duplicates": ["exact"]}, "text": {"segment": segment}}
     with Deduplicator(settings=settings(idf={"epoch_articles": 10}, **groups)) as engine:
         story, repost = Article("story", bodies()[0]), Article("near", _REPOST + bodies()[0])
@@ -485,7 +485,7 @@ def test_copies_that_go_on_as_unique_are_counted(segment: str) -> None:
 
 
 def test_words_are_counted_across_reopening(tmp_path: Path) -> None:
-    """Counts since the last epoch survive closing: the next epoch is that of an uninterrupted run."""
+    """Counts since the last epoch survive closing: the next epoch equals that of an uninterrupted run."""
     with Deduplicator(settings=_SETTINGS) as engine:
         engine.add_batch(articles()[:200])
         expected = np.sort(engine.epoch.packed())
@@ -503,9 +503,9 @@ def test_words_are_counted_across_reopening(tmp_path: Path) -> None:
 
 
 def test_canonical_articles_are_indexed_and_exact_copies_are_not() -> None:
-    """The index grows with the stories: unique articles are in it, exact copies and redeliveries are not.
+    """The index grows with the stories: it has unique articles, but no exact copies or redeliveries.
 
-    But for copies that come late in the window: their text would be forgotten with the original.
+    Except copies that come late in the window: without them the text would be forgotten with the original.
     """
     published = {article.id: article.published_ms or 0 for article in articles()}
     eighth, stream, late = round(_SETTINGS.window.days * 86_400_000 / 8), 0, 0
@@ -522,7 +522,7 @@ def test_canonical_articles_are_indexed_and_exact_copies_are_not() -> None:
 
 
 def test_progress_counts_entries(engine_with: EngineWith) -> None:
-    """Progress counts the articles judged, and the entries of those that can be found and of a copy a cluster."""
+    """Progress counts the articles judged, and the entries of those that are indexed and of one copy per cluster."""
     engine, store = engine_with(300)
     assert engine.progress.judged == 300
     decided = _one_by_one()[:300]
@@ -534,14 +534,14 @@ def test_progress_counts_entries(engine_with: EngineWith) -> None:
     assert engine.progress.entries == kept.total()
     assert len(list(store.items(Family.ENTRIES))) == kept.total()
     found = {postings[0] for (place, _), postings in shown_lists(engine).items() if place == CONTENT}
-    # Under each text stands the newest article that has it.
+    # The entry under each text is that of the newest article that has it.
     renewed = [one for one in decided if one.indexed and one.link and one.link.relation is Relation.EXACT]
     assert len(found) == sum(decision.indexed for decision in decided) - len(renewed)
 
 
 @pytest.mark.parametrize("edit", [str, _REPOST.__add__, lambda body: body[: len(body) * 7 // 10]])
 def test_copies_within_a_batch_are_found_like_others(edit: Callable[[str], str]) -> None:
-    """A copy in the same batch has the same decision, measures and source as one in the next."""
+    """A copy in the same batch has the same decision, measures and source as one in the next batch."""
     stream = [Article("original", bodies()[0]), Article("other", bodies()[1]), Article("copy", edit(bodies()[0]))]
     within, across = _decisions(stream, []), _decisions(stream, [2])
     assert within == across
@@ -551,7 +551,7 @@ def test_copies_within_a_batch_are_found_like_others(edit: Callable[[str], str])
 
 
 def test_links_lead_to_the_canonical_article() -> None:
-    """A copy that matches a drifted copy names both: the cluster's canonical article and the one that matched."""
+    """A copy that matches a drifted copy names both: the cluster's canonical article and the article that matched."""
     first_versions = [
         decision
         for decision in _one_by_one()
@@ -571,7 +571,7 @@ def test_links_lead_to_the_canonical_article() -> None:
     [("landmarks", Source.SIMHASH), ("simhash", Source.LANDMARK)],
 )
 def test_each_index_alone_finds_mild_reposts(group: str, source: Source) -> None:
-    """With one of the two indexes switched off the other finds an article with a new beginning and end."""
+    """With either index switched off, the other finds an article with a new beginning and end."""
     one_index = settings(simhash={**WIDE, "enabled": group != "simhash"}, landmarks={"enabled": group != "landmarks"})
     originals = [Article(f"o{n}", body) for n, body in enumerate(bodies()[:20])]
     reposts = [Article(f"r{n}", _REPOST + body + "（完）") for n, body in enumerate(bodies()[:20])]
@@ -581,7 +581,7 @@ def test_each_index_alone_finds_mild_reposts(group: str, source: Source) -> None
 
 
 def test_without_any_index_equal_texts_are_still_found() -> None:
-    """With both indexes off the hash of the whole text finds exact copies, and nothing else."""
+    """With both indexes off, the hash of the whole text finds exact copies and nothing else."""
     neither = settings(landmarks={"enabled": False}, simhash={"enabled": False})
     stream = [Article("a", bodies()[0]), Article("b", bodies()[0] + "！"), Article("c", _REPOST + bodies()[0])]
     _, exact, near = _decisions(stream, [], neither)
@@ -592,7 +592,7 @@ def test_without_any_index_equal_texts_are_still_found() -> None:
 
 @cache
 def _variants() -> tuple[Article, ...]:
-    """Return 40 articles that share nearly all of their text, and all of their landmarks."""
+    """Return 40 articles that share nearly all of their text and all of their landmarks."""
     variants = [Article(str(n), f"{bodies()[0]}续{chr(0x4E00 + n)}") for n in range(80)]
     marks = Fingerprinter(EngineSettings()).features(variants).sketches.landmarks
     alike = [variant for variant, own in zip(variants, marks, strict=True) if np.array_equal(own, marks[0])]
@@ -601,7 +601,7 @@ def _variants() -> tuple[Article, ...]:
 
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_capped_landmarks_show_the_newest(size: int) -> None:
-    """More articles than `cap` under a landmark: the newest are found, whatever the batches, and no more are shown."""
+    """With more articles under a landmark than `cap`, the newest are found, in any batches, and no more are shown."""
     capped = settings(landmarks={"cap": 3}, simhash={"enabled": False}, verify={"duplicates": []})
     found: list[Decision] = []
     with Deduplicator(settings=capped) as engine:
@@ -617,7 +617,7 @@ def test_capped_landmarks_show_the_newest(size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_capped_tables_keep_working(size: int) -> None:
-    """More articles than `bucket_cap` under a table's key: copies are found, the same ones in batches of any size."""
+    """With more articles under a table's key than `bucket_cap`, the same copies are found in batches of any size."""
     capped = settings(
         landmarks={"enabled": False}, simhash={**WIDE, "bucket_cap": 2, "probes": 4}, verify={"duplicates": []}
     )
@@ -653,7 +653,7 @@ def test_capped_tables_keep_working(size: int) -> None:
     ],
 )
 def test_state_made_with_other_settings_is_refused(small_state: Path, group: str, name: str, value: object) -> None:
-    """A state whose fingerprints cannot be compared is refused; the message names the setting and both values."""
+    """A state whose fingerprints are not comparable is refused; the message names the setting and both values."""
     with pytest.raises(StoreError, match=rf"{group}\.{name} = .+ in the state, {value!r} in the settings") as caught:
         Deduplicator(small_state, settings(**{group: {name: value}}))
     assert "state.directory" in str(caught.value)
@@ -663,7 +663,7 @@ def test_state_made_with_other_settings_is_refused(small_state: Path, group: str
 
 @pytest.fixture(scope="module")
 def small_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state of one article, made with the default settings."""
+    """A state with one article, made with the default settings."""
     directory = tmp_path_factory.mktemp("state")
     with Deduplicator(directory) as engine:
         engine.add(Article("first", bodies()[0]))
@@ -671,7 +671,7 @@ def small_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_state_made_with_another_word_list_is_refused(small_state: Path, tmp_path: Path) -> None:
-    """Word lists count by what is in them: other stop words are refused, the same ones elsewhere are not."""
+    """Word lists are compared by content: other stop words are refused, the same ones elsewhere are not."""
     copy, shorter = tmp_path / "same.txt", tmp_path / "shorter.txt"
     copy.write_bytes(shipped_list("stop_words.txt").read_bytes())
     shorter.write_text("的\n了\n", encoding="utf-8")
@@ -693,7 +693,7 @@ def test_state_made_with_another_word_list_is_refused(small_state: Path, tmp_pat
 def test_settings_that_leave_fingerprints_alone_may_change(
     small_state: Path, group: str, values: dict[str, Any]
 ) -> None:
-    """Thresholds, probes and caps may change from run to run on the same state."""
+    """Thresholds, probes and caps may change between runs on the same state."""
     with Deduplicator(small_state, settings(**{group: values})) as engine:
         decision = engine.decide([Article("copy", bodies()[0])]).decisions[0]
     assert decision.link is not None
@@ -701,7 +701,7 @@ def test_settings_that_leave_fingerprints_alone_may_change(
 
 
 def test_state_in_use_is_refused(small_state: Path) -> None:
-    """A directory that is open cannot be opened again; once closed, it can."""
+    """A directory that is open cannot be opened again until it is closed."""
     with Deduplicator(small_state), pytest.raises(StoreLockedError, match="is in use by another process"):
         Deduplicator(small_state)
     Deduplicator(small_state).close()
@@ -718,7 +718,7 @@ def test_refused_state_is_released(small_state: Path) -> None:
 
 
 def test_embedded_in_memory() -> None:
-    """`from stream_dedup import Deduplicator` works alone: articles one by one, no directory, no broker."""
+    """`from stream_dedup import Deduplicator` is enough: articles one by one, no directory, no broker."""
     with stream_dedup.Deduplicator() as engine:
         first = engine.add(stream_dedup.Article("1", bodies()[0]))
         other = engine.add(stream_dedup.Article("2", bodies()[1]))
@@ -736,7 +736,7 @@ def test_embedded_in_memory() -> None:
 
 @pytest.mark.parametrize("kind", [str, Path])
 def test_embedded_on_a_directory(tmp_path: Path, kind: type[str] | type[Path]) -> None:
-    """A directory, given as text or as a path, is made, kept, and gone on from."""
+    """A directory, given as text or as a path, is created, kept, and reopened."""
     directory = kind(tmp_path / "deep" / "state")
     with Deduplicator(directory) as engine:
         assert engine.add_batch([]) == []
@@ -748,14 +748,14 @@ def test_embedded_on_a_directory(tmp_path: Path, kind: type[str] | type[Path]) -
 
 
 def test_adding_many_is_adding_one_by_one() -> None:
-    """`add_batch` goes across the ends of epochs and gives the decisions of `add`."""
+    """`add_batch` continues across the ends of epochs and gives the decisions of `add`."""
     with Deduplicator(settings=_SETTINGS) as engine:
         assert engine.add_batch(articles()) == list(_one_by_one())
 
 
 @pytest.mark.parametrize("body", ["\ud83d", "\u200b\u200b", "<br/>", "！！", "😀", "的了在", "一", "a" * 100_000])
 def test_texts_without_words_are_judged(body: str) -> None:
-    """Bodies of symbols, of stop words, of nothing visible or of one letter are judged like others."""
+    """Bodies of symbols, stop words, invisible characters or a single letter are judged like others."""
     with Deduplicator(settings=_SETTINGS) as engine:
         first, normal, copy = engine.add_batch([Article("1", body), Article("2", bodies()[0]), Article("3", body)])
     assert first.unique
@@ -765,7 +765,7 @@ def test_texts_without_words_are_judged(body: str) -> None:
 
 
 def test_texts_of_nothing_but_markup_are_not_copies_of_one_another() -> None:
-    """Two different bodies of which normalising leaves nothing are not called the same text."""
+    """Two different bodies that normalise to nothing do not count as the same text."""
     with Deduplicator(settings=_SETTINGS) as engine:
         engine.add(Article("1", "\u200b\u200b"))
         assert engine.add(Article("2", '<img src="https://a.example/photo.jpg">')).unique

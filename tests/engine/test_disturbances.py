@@ -1,6 +1,6 @@
-"""Engine, store and changelog under random interleavings of batches, kills, restarts, lost disks and take-overs.
+"""Engine, store and changelog under random interleavings of batches, kills, restarts, lost disks and takeovers.
 
-Knows the order of a commit; holds what comes out against the plain model of the undisturbed stream.
+Knows the order of a commit; compares what comes out with the plain model of the undisturbed stream.
 """
 
 import shutil
@@ -42,7 +42,7 @@ class Committed:
     Attributes:
         log: the changelog.
         outcomes: of all items, in order.
-        clusters: what is told of each by now.
+        clusters: the latest report on each.
         successions: all of them, in order.
     """
 
@@ -60,11 +60,11 @@ class Committed:
 
 
 class Disturbed(RuleBasedStateMachine):
-    """A service whose disk is RocksDB, its changelog, and a standby that follows it."""
+    """A service with its state in RocksDB, its changelog, and a standby that follows it."""
 
     @initialize(stream=scoped_streams(longest=60))
     def begin(self, stream: list[Item]) -> None:
-        """Put a stream into the input, and start."""
+        """Feed a stream to the input, and start."""
         self.input = stream
         self.model = Scopes(_SETTINGS)
         self.expected = [self.model.feed(item) for item in stream]
@@ -75,7 +75,7 @@ class Disturbed(RuleBasedStateMachine):
         self.standby = Deduplicator(settings=_SETTINGS, store=MemoryStore())
 
     def _started(self) -> Deduplicator:
-        """Open the state on the disk and let it catch up with the changelog, or make it anew where it cannot."""
+        """Open the state on disk and catch up with the changelog, or recreate the state if it cannot."""
         store = RocksStore(self.root / str(self.disks), cache_bytes=1 << 20, write_buffer_bytes=1 << 20)
         engine = Deduplicator(settings=_SETTINGS, store=store)
         try:
@@ -100,7 +100,7 @@ class Disturbed(RuleBasedStateMachine):
         return self.engine.decide(self.input[done : done + count])
 
     def _append(self, judged: Judged) -> Callable[[], None]:
-        """Commit the transaction of a batch; return what makes its change on the disk."""
+        """Commit the transaction of a batch; return a function that makes its change on disk."""
         positions = {_INPUT: self.engine.positions().get(_INPUT, 0) + len(judged.outcomes)}
         self.topics.log.append(list(commit_records(self.engine.commit_of(judged.change, positions))))
         self.topics.take(judged)
@@ -124,7 +124,7 @@ class Disturbed(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 12), again=st.integers(1, 12))
     def aborted_batch(self, count: int, again: int) -> None:
-        """Decide, and drop the change: the same messages come again, in another batch."""
+        """Decide, and discard the change: the same messages come again, in another batch."""
         self._decided(count)
         self._append(self._decided(again))()
 
@@ -155,7 +155,7 @@ class Disturbed(RuleBasedStateMachine):
 
     @rule(groups=st.lists(st.integers(1, 3), min_size=1, max_size=3))
     def standby_follows(self, groups: list[int]) -> None:
-        """Let the standby take some commits, or begin anew if what it needs is gone."""
+        """Let the standby take some commits, or start over if what it needs is gone."""
         place = self.standby.state.place
         waiting = list(
             commits(self.topics.log, CommitReader(self.standby.state.index.format), place.offset if place else 0)
@@ -170,7 +170,7 @@ class Disturbed(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 12))
     def standby_takes_over(self, count: int) -> None:
-        """Let the standby follow to the end and go on; the other has decided a batch that nobody will commit."""
+        """Let the standby catch up and take over; the old one has decided a batch that is never committed."""
         self._decided(count)
         try:
             self._catch_up(self.standby, (1, 2))
@@ -185,13 +185,13 @@ class Disturbed(RuleBasedStateMachine):
     @precondition(lambda self: isinstance(self.engine.state.store, MemoryStore))
     @rule()
     def machine_with_the_disk_takes_over(self) -> None:
-        """Let the one that was taken over from come back with its old directory."""
+        """Let the process that was replaced come back with its old directory."""
         self.engine.close()
         self.engine = self._started()
 
     @rule(tombstones=st.booleans())
     def changelog_is_cleaned(self, tombstones: bool) -> None:  # noqa: FBT001  # drawn
-        """Let the broker compact the changelog and delete what is before the window."""
+        """Let the broker compact the changelog and delete what precedes the window."""
         self.topics.log.cut(self.engine.state.changelog_start() or 0)
         self.topics.log.compact(tombstones=tombstones)
 
@@ -199,13 +199,13 @@ class Disturbed(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost_doubled_or_contradicted(self) -> None:
-        """What a reader sees is what the model says of as many messages as the state has taken."""
+        """A reader sees what the model says of as many messages as the state has taken."""
         if hasattr(self, "engine"):
             done = self.engine.positions().get(_INPUT, 0)
             assert self.topics.outcomes == self.expected[:done]
 
     def teardown(self) -> None:
-        """Go on to the end of the stream, and hold clusters and successions against the model's."""
+        """Run to the end of the stream, and compare clusters and successions with the model's."""
         if not hasattr(self, "engine"):
             return
         while self.engine.positions().get(_INPUT, 0) < len(self.input):
@@ -219,7 +219,7 @@ class Disturbed(RuleBasedStateMachine):
 
 
 def test_disturbances_change_nothing() -> None:
-    """Whatever happens, outcomes, clusters and successions are those of the undisturbed stream, each once."""
+    """Whatever happens, outcomes, clusters and successions are those of the undisturbed stream, each exactly once."""
     run_state_machine_as_test(
         Disturbed,
         settings=hypothesis_settings(

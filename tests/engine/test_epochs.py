@@ -1,6 +1,6 @@
-"""What the engine promises where an epoch ends: the drift is measured, and measuring it changes nothing.
+"""What the engine promises at the end of an epoch: the drift is measured, and measuring it changes nothing.
 
-Knows the Deduplicator and its stores; which copies are found across epochs is the matter of test_recall_across_epochs.
+Knows the Deduplicator and its stores; copies found across epochs are tested in test_recall_across_epochs.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def _drifts(size: int) -> list[tuple[int, list[int]]]:
 
 
 def _bits(fingerprinter: Fingerprinter, decisions: list[Decision], epoch: Epoch) -> list[int]:
-    """Return by how many bits the fingerprints of decisions differ from those of an epoch."""
+    """Return by how many bits each decision's fingerprint differs from the one in a given epoch."""
     features = fingerprinter.features([decision.article for decision in decisions])
     moved, _ = fingerprinter.fingerprints(features, epoch)
     pairs = zip(decisions, moved.tolist(), strict=True)
@@ -39,11 +39,11 @@ def _bits(fingerprinter: Fingerprinter, decisions: list[Decision], epoch: Epoch)
 
 
 def test_drift_is_that_of_the_unique_articles_fingerprinted_again() -> None:
-    """At each of the four switches of the sample stream: what the fingerprints of the decisions differ by."""
+    """Measured at each of the four epoch switches of the sample stream: the bits by which the fingerprints differ."""
     fingerprinter, measured, expected = Fingerprinter(_SETTINGS), list[Drift](), list[tuple[int, list[int]]]()
     with Deduplicator(settings=_SETTINGS) as engine:
         decisions: list[Decision] = []
-        for batch in _batches(10):  # epochs end with batches
+        for batch in _batches(10):  # epochs end at the end of a batch
             judged = engine.process(batch)
             decisions += [decision for decision in judged.decisions if decision.link is None]
             measured += judged.drifts
@@ -63,7 +63,7 @@ def test_drift_does_not_depend_on_batches(size: int) -> None:
 
 
 def test_measuring_changes_no_decision(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decisions and stored bytes are those of an engine that samples nothing."""
+    """Decisions and stored bytes equal those of an engine that samples nothing."""
     outcomes = []
     for measures in (True, False):
         if not measures:
@@ -76,7 +76,7 @@ def test_measuring_changes_no_decision(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_change_that_is_dropped_leaves_the_sample_as_it_was() -> None:
-    """A batch that is decided again, as after an aborted transaction, is measured once."""
+    """A batch that is decided again, as after an aborted transaction, is measured only once."""
     stream = list(articles())
     with Deduplicator(settings=_SETTINGS) as engine:
         engine.process(stream[:90])
@@ -86,7 +86,7 @@ def test_change_that_is_dropped_leaves_the_sample_as_it_was() -> None:
 
 
 def test_restart_leaves_a_smaller_sample(tmp_path: Path) -> None:
-    """The sample is not kept: what is measured is the part of the epoch since the start."""
+    """The sample is not stored: only the part of the epoch since the start is measured."""
     stream = list(articles())[:_EPOCH]
     with Deduplicator(tmp_path, _SETTINGS) as engine:
         engine.process(stream[:60])
@@ -98,7 +98,7 @@ def test_restart_leaves_a_smaller_sample(tmp_path: Path) -> None:
 
 
 def test_epoch_without_a_sample_tells_no_drift(tmp_path: Path) -> None:
-    """Where nothing new has come since the start, the next epoch begins without a measurement."""
+    """If nothing new has come since the start, the next epoch begins without a measurement."""
     stream = list(articles())[: _EPOCH - 1]
     with Deduplicator(tmp_path, _SETTINGS) as engine:
         engine.process(stream)
@@ -108,7 +108,7 @@ def test_epoch_without_a_sample_tells_no_drift(tmp_path: Path) -> None:
 
 
 def test_replica_that_follows_the_changelog_forgets_its_sample() -> None:
-    """What a process judged before another one took over may be of an earlier epoch: it is not measured."""
+    """What a process judged before another took over may belong to an earlier epoch, so it is not measured."""
     stream, log = list(articles()), Log()
     with Deduplicator(settings=_SETTINGS) as active:
         written(active, log, [stream[:40]])
@@ -125,7 +125,7 @@ def test_replica_that_follows_the_changelog_forgets_its_sample() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 512])
 def test_first_epochs_are_short_and_double(size: int) -> None:
-    """With a first epoch of 15 articles and 100 at most, epochs begin behind 15, 45, 105, 205 and so on."""
+    """With a first epoch of 15 articles and a maximum of 100, epochs begin after 15, 45, 105, 205, ... articles."""
     begun: list[int] = []
     with Deduplicator(settings=settings(idf={"epoch_articles": 100, "first_epoch_articles": 15})) as engine:
         for start in range(0, 420, size):

@@ -1,6 +1,6 @@
-"""Promises of `stream-dedup dedup --state` that is killed: the same command completes the results.
+"""After `stream-dedup dedup --state` is killed, the same command completes the results.
 
-On real processes and a real directory; where exactly a batch is cut off is tried in `tests/unit/test_files_resumed.py`.
+Uses real processes and a real directory; `tests/unit/test_files_resumed.py` tests every point in a batch.
 """
 
 import os
@@ -34,7 +34,7 @@ def _started(file: Path, out: Path, state: Path, stdin: IO[bytes] | None = None)
 
 
 def _ended(process: subprocess.Popen[str], number: signal.Signals, out: Path, records: int) -> int:
-    """End a run once there are so many results, and return its exit code."""
+    """Stop a run once there are that many results, and return its exit code."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
     while sum(map(len, _lines(out).values())) < records and process.poll() is None:
         assert time.monotonic() < deadline
@@ -45,8 +45,8 @@ def _ended(process: subprocess.Popen[str], number: signal.Signals, out: Path, re
 
 
 def test_killed_run_goes_on_with_the_same_command(tmp_path: Path) -> None:
-    """After SIGKILL and after SIGTERM: each record is in the results once, unique ones in their order."""
-    # So many that a run has not ended by the time it is seen what it has done.
+    """After SIGKILL and after SIGTERM, each record is in the results once, the unique ones in order."""
+    # So many that a run is still going when its progress is noticed.
     values = [sample.value for seed in (20, 21, 22) for sample in sample_stream(seed) if sample.value is not None]
     file, out, state = tmp_path / "in.jsonl", tmp_path / "out", tmp_path / "state"
     file.write_bytes(b"".join(value + b"\n" for value in values))
@@ -66,11 +66,11 @@ def test_killed_run_goes_on_with_the_same_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("named", [False, True], ids=["standard input", "named"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_run_ends_though_its_pipe_brings_nothing(number: signal.Signals, tmp_path: Path, *, named: bool) -> None:
-    """Whoever writes into it need not be ended first; what was judged before is in the results."""
+    """The writer need not be stopped first; what was judged before is in the results."""
     values = [sample.value for sample in sample_stream() if sample.value is not None][:20]
     pipe, out = tmp_path / "in.jsonl", tmp_path / "out"
     os.mkfifo(pipe)
-    with pipe.open("r+b", buffering=0) as writer, pipe.open("rb") as reader:  # "r+": opening waits for nobody
+    with pipe.open("r+b", buffering=0) as writer, pipe.open("rb") as reader:  # "r+": opening does not block
         run = _started(pipe if named else Path("-"), out, tmp_path / "state", None if named else reader)
         writer.write(b"".join(value + b"\n" for value in values))
         assert _ended(run, number, out, 4) == 128 + number

@@ -1,4 +1,4 @@
-"""A state that is followed while an engine writes it: what is asked is answered as the engine itself would decide."""
+"""A state that is followed while an engine writes it: queries get the answer that the engine itself would give."""
 
 import shutil
 import threading
@@ -25,7 +25,7 @@ from tests.engine.model import BEGIN, DAY, HOUR, article, text
 from tests.engine.samples import LIGHT, articles
 
 _BATCH = 40
-_YOUNG = 64  # entries that make a run: so there are some, and merged ones
+_YOUNG = 64  # entries at which young lists become a run: few, so that there are several runs, and merged ones
 
 
 def _settings(directory: Path) -> Settings:
@@ -53,12 +53,12 @@ def _fill(engine: Deduplicator) -> list[Decision]:
 
 
 def test_what_a_text_is_like_is_what_the_engine_would_decide(engine: Deduplicator, tmp_path: Path) -> None:
-    """The likest article is the one that a link would name, with its numbers; through epochs, runs and merges."""
+    """The most similar article is the one a link would name, with the same numbers, across epochs, runs and merges."""
     with QueryService(_settings(tmp_path / "state")) as queries:
         copies = 0
         for start in range(_BATCH, len(articles()), _BATCH):
             engine.process(articles()[start : start + _BATCH])
-            # Where a loop is still to be compiled a merge would take longer than all batches.
+            # Otherwise, while a loop is still being compiled, a merge would outlast all batches.
             engine.state.index.shelf.finish_merges(engine.progress)
             queries.refresh()
             for article in map(_anew, articles()[start : start + _BATCH : 3]):
@@ -80,7 +80,7 @@ def test_what_a_text_is_like_is_what_the_engine_would_decide(engine: Deduplicato
 
 
 def _light(directory: Path, **groups: dict[str, object]) -> Settings:
-    """Return settings of engines that are made in a moment, with others for some."""
+    """Return settings of engines that are cheap to create, with some changed."""
     light = LIGHT.model_dump()
     return Settings.model_validate(
         {**light, **{name: {**light[name], **own} for name, own in groups.items()}, "state": {"directory": directory}}
@@ -88,7 +88,7 @@ def _light(directory: Path, **groups: dict[str, object]) -> Settings:
 
 
 def test_decision_is_that_of_the_engine_where_the_likest_is_no_duplicate(tmp_path: Path) -> None:
-    """A copy that counts goes before one that is more alike and does not; it comes first of all that is told."""
+    """A copy that counts as a duplicate comes first, ahead of one that is more similar but does not count."""
     settings = _light(tmp_path / "state", verify={"duplicates": ["contained"]})
     half = text(0, 5)
     with Deduplicator(tmp_path / "state", settings) as engine:
@@ -104,7 +104,7 @@ def test_decision_is_that_of_the_engine_where_the_likest_is_no_duplicate(tmp_pat
 
 
 def test_decision_is_that_of_the_engine_along_a_chain_of_edits(tmp_path: Path) -> None:
-    """A text that is like a drifted copy alone, and not very much, is no copy of either."""
+    """A text that resembles only a drifted copy, and not closely, is a copy of neither article."""
     settings = _light(tmp_path / "state")
     asked = Article("?", text(1, 0)[:50] + text(0, 3)[50:])
     with Deduplicator(tmp_path / "state", settings) as engine:
@@ -118,7 +118,7 @@ def test_decision_is_that_of_the_engine_along_a_chain_of_edits(tmp_path: Path) -
 
 
 def test_nothing_is_remembered_of_a_question(engine: Deduplicator, tmp_path: Path) -> None:
-    """A text that was asked about is as new as before."""
+    """Asking about a text does not make it known."""
     article = Article("asked", "这是一篇只被问过、从来没有进入过数据流的文章，里面有足够多的词语。" * 3)
     with QueryService(_settings(tmp_path / "state")) as queries:
         for _ in range(2):
@@ -130,7 +130,7 @@ def test_nothing_is_remembered_of_a_question(engine: Deduplicator, tmp_path: Pat
 
 
 def test_articles_and_clusters_are_those_of_the_decisions(engine: Deduplicator, tmp_path: Path) -> None:
-    """Each article with its link, and each cluster with as many members and sources as links name it."""
+    """Each article has its link, and each cluster all the members and sources that links name."""
     with QueryService(_settings(tmp_path / "state")) as queries:
         decisions = _fill(engine)
         queries.refresh()
@@ -151,7 +151,7 @@ def test_articles_and_clusters_are_those_of_the_decisions(engine: Deduplicator, 
 
 
 def test_members_come_page_by_page(engine: Deduplicator, tmp_path: Path) -> None:
-    """Pages of two make the whole, in the same order."""
+    """Pages of two add up to the whole, in the same order."""
     _fill(engine)
     with QueryService(_settings(tmp_path / "state")) as queries:
         sizes = {article.id: queries.cluster(article.id).known for article in articles() if _known(queries, article.id)}
@@ -163,7 +163,7 @@ def test_members_come_page_by_page(engine: Deduplicator, tmp_path: Path) -> None
 
 
 def test_of_a_large_cluster_the_newest_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the one that is asked for and what the cluster keeps itself; the copies are all counted."""
+    """Listed are the newest, the one asked for and those the cluster keeps itself; all copies are counted."""
     monkeypatch.setattr("stream_dedup.ask.lookup._MOST_JOINS", 5)
     story = articles()[0]
     hour = 3_600_000
@@ -182,7 +182,7 @@ def test_of_a_large_cluster_the_newest_are_told(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_is_left_of_a_cluster_that_has_ended_stands_alone(tmp_path: Path) -> None:
-    """Copies beyond those that a cluster keeps, once all of these were withdrawn: each is called by its own id."""
+    """Once all members that a cluster keeps are withdrawn, each remaining copy is its own canonical article."""
     settings = _light(tmp_path / "state")
     with Deduplicator(tmp_path / "state", settings) as engine:
         engine.add_batch([article(f"c{n:02d}", at=BEGIN + n) for n in range(MOST_MEMBERS + 2)])
@@ -199,7 +199,7 @@ def test_what_is_left_of_a_cluster_that_has_ended_stands_alone(tmp_path: Path) -
 
 
 def test_article_is_told_once_however_many_texts_it_had(tmp_path: Path) -> None:
-    """Of two texts of one article that are both like what is asked for, the likest one counts."""
+    """If two texts of one article resemble the query, the more similar one counts."""
     first, other = articles()[0], articles()[1]
     second = replace(first, body=first.body + "编辑部后来又补充了一句，说夜市周末照常开放。", origin=None)
     with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
@@ -213,7 +213,7 @@ def test_article_is_told_once_however_many_texts_it_had(tmp_path: Path) -> None:
 
 
 def test_only_who_is_named_is_left_out_of_a_decision(tmp_path: Path) -> None:
-    """The id of the text itself means nothing: there may be an article that is called so."""
+    """The id of the query text itself excludes nothing: an article may happen to have that id."""
     article = replace(articles()[0], id="?", url="")
     with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
         engine.process([article])
@@ -223,7 +223,7 @@ def test_only_who_is_named_is_left_out_of_a_decision(tmp_path: Path) -> None:
 
 
 def test_matched_article_that_was_revised_since_is_known_as_such(tmp_path: Path) -> None:
-    """The link is with the text that there was; another copy, of the new text, is linked to that."""
+    """The link is to the old text; another copy, of the new text, is linked to the new one."""
     first, other = (replace(one, origin=None) for one in articles()[:2])
     copy = replace(first, id="copy", url="")
     with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
@@ -241,7 +241,7 @@ def test_matched_article_that_was_revised_since_is_known_as_such(tmp_path: Path)
 
 
 def test_link_of_an_earlier_text_is_not_told_of_the_newest(tmp_path: Path) -> None:
-    """What has become canonical is a revision when another text of it comes, and no copy as the one before it was."""
+    """A canonical article whose text changes is a revision, even if its earlier text was a copy."""
     settings = _light(tmp_path / "state", cluster={"canonical": "longest"})
     with Deduplicator(tmp_path / "state", settings) as engine:
         stream = [article("a"), article("b", variant=1, at=BEGIN + 1), article("b", variant=2, at=BEGIN + 2)]
@@ -256,7 +256,7 @@ def test_link_of_an_earlier_text_is_not_told_of_the_newest(tmp_path: Path) -> No
 
 
 def test_what_was_matched_is_named_also_once_its_cluster_is_sealed(tmp_path: Path) -> None:
-    """Its entry is written anew then; the next text that it gets is still told from the one that matched."""
+    """Sealing rewrites the matched entry; the article's next text is still told from the one that matched."""
     settings = _light(tmp_path / "state", cluster={"variants": 2})
     with Deduplicator(tmp_path / "state", settings) as engine, QueryService(settings) as queries:
         engine.add_batch([article("a"), article("b", variant=1), article("drifted", variant=3)])
@@ -276,7 +276,7 @@ def test_what_was_matched_is_named_also_once_its_cluster_is_sealed(tmp_path: Pat
 
 
 def test_copy_of_which_the_link_has_expired_is_still_a_copy(tmp_path: Path) -> None:
-    """What is canonical is known as long as copies come, longer than why it was a copy once."""
+    """A canonical article stays known as long as copies come, longer than the reason it once was a copy."""
     settings = _light(tmp_path / "state", cluster={"canonical": "longest"}, window={"days": 2})
     stream = [article("a"), article("b", variant=1, at=BEGIN + 1)]
     stream += [article(f"c{n}", at=BEGIN + n * 20 * HOUR) for n in range(1, 8)]
@@ -291,7 +291,7 @@ def test_copy_of_which_the_link_has_expired_is_still_a_copy(tmp_path: Path) -> N
 
 
 def test_revision_that_counts_as_a_duplicate_is_no_copy(tmp_path: Path) -> None:
-    """There is no second article: nothing of it has expired."""
+    """There is no second article, so nothing has expired."""
     settings = Settings.model_validate(
         {"state": {"directory": tmp_path / "state"}, "verify": {"duplicates": ["exact", "near", "revision"]}}
     )
@@ -306,7 +306,7 @@ def test_revision_that_counts_as_a_duplicate_is_no_copy(tmp_path: Path) -> None:
 
 
 def test_state_of_files_has_nothing_of_a_service_beside_it(tmp_path: Path) -> None:
-    """Whoever answers on the port has another state; its links are not asked for."""
+    """The service on the port has another state; it is not asked for its links."""
     with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
         engine.process(articles()[:1])
     metrics = Metrics()
@@ -339,7 +339,7 @@ def test_a_withdrawn_article_is_not_known_any_more(engine: Deduplicator, tmp_pat
 
 
 def test_many_may_ask_while_the_state_grows(engine: Deduplicator, tmp_path: Path) -> None:
-    """Threads that ask and look again, amid freezing and merging, see whole answers and no error."""
+    """Threads that query and refresh during freezing and merging get complete answers and no errors."""
     faults: list[BaseException] = []
     ending = threading.Event()
     with QueryService(_settings(tmp_path / "state")) as queries:
@@ -354,7 +354,7 @@ def test_many_may_ask_while_the_state_grows(engine: Deduplicator, tmp_path: Path
                         queries.refresh()
                     assert queries.similar(_anew(article)).articles
                     assert queries.cluster(article.id).known >= 1
-            except BaseException as error:  # noqa: BLE001  # told by the test's own thread
+            except BaseException as error:  # noqa: BLE001  # reported by the test's own thread
                 faults.append(error)
 
         threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(3)]
@@ -368,7 +368,7 @@ def test_many_may_ask_while_the_state_grows(engine: Deduplicator, tmp_path: Path
 
 
 def test_what_has_left_the_window_is_not_known_any_more(tmp_path: Path) -> None:
-    """Though its record is kept for a while: the id of what is canonical there may be another article's by now."""
+    """Its record is kept for a while, but its canonical id may by then belong to another article."""
     settings = _light(tmp_path / "state", window={"days": 2})
     with Deduplicator(tmp_path / "state", settings) as engine, QueryService(settings) as queries:
         for at, known in ((BEGIN + 2 * DAY, True), (BEGIN + 2 * DAY + 1, False)):
@@ -383,7 +383,7 @@ def test_what_has_left_the_window_is_not_known_any_more(tmp_path: Path) -> None:
 
 
 def test_link_to_what_has_left_the_window_has_no_reason_any_more(tmp_path: Path) -> None:
-    """The copy is known for longer than what it was linked to."""
+    """The copy stays known longer than the article it was linked to."""
     settings = _light(tmp_path / "state", window={"days": 2})
     stream = [article("a"), article("drifted", variant=3), article("b", variant=3, at=BEGIN + HOUR)]
     stream.append(article("late", 1, at=BEGIN + 2 * DAY + 1))
@@ -398,7 +398,7 @@ def test_link_to_what_has_left_the_window_has_no_reason_any_more(tmp_path: Path)
 
 
 def test_entries_are_made_to_be_found_where_that_can_keep_up(tmp_path: Path) -> None:
-    """Not those of a look at which more than may be have come since the last one; the next looks make good for it."""
+    """A refresh that finds more new entries than its limit leaves them; later refreshes catch up."""
     directory = tmp_path / "state"
 
     def unseen(follower: Follower) -> int:
@@ -422,7 +422,7 @@ def test_entries_are_made_to_be_found_where_that_can_keep_up(tmp_path: Path) -> 
 
 
 def test_entries_are_left_to_the_writer_while_too_many_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look that meets no new ones, between two commits of a busy stream, makes none to be found either."""
+    """A refresh that finds no new ones, between two commits of a busy stream, does not index any either."""
     directory, clock = tmp_path / "state", [1_000.0]
     monkeypatch.setattr("stream_dedup.ask.query_service.time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr("stream_dedup.ask.query_service._UNSEARCHED", 20)
@@ -441,14 +441,14 @@ def test_entries_are_left_to_the_writer_while_too_many_come(tmp_path: Path, monk
             new = engine.progress.entries - before
             assert new > 20
             assert unseen_after(queries, 1.0) == new
-            assert unseen_after(queries, 0.5) == new  # as many came within the second
-            assert unseen_after(queries, 0.5) == new  # the same; from here on none have
+            assert unseen_after(queries, 0.5) == new  # as many arrived within the second
+            assert unseen_after(queries, 0.5) == new  # the same; from here on none arrive
             assert unseen_after(queries, 0.5) == new - 10
             assert unseen_after(queries, 10.0) == 0
 
 
 def test_another_state_in_the_same_place_is_taken_for_what_it_is(tmp_path: Path) -> None:
-    """As after a restore from the changelog, which throws the directory away."""
+    """This is what a restore from the changelog does: it discards the directory."""
     directory = tmp_path / "state"
     with Deduplicator(directory, _settings(directory)) as engine:
         engine.process(articles()[:_BATCH])
@@ -466,7 +466,7 @@ def test_another_state_in_the_same_place_is_taken_for_what_it_is(tmp_path: Path)
 
 
 def test_what_cannot_be_followed_is_told(tmp_path: Path) -> None:
-    """No state, and one of settings whose fingerprints cannot be compared."""
+    """No state, or one whose fingerprints are not comparable."""
     with pytest.raises(StoreError, match="no state"):
         Follower(tmp_path / "nothing", _settings(tmp_path))
     directory = tmp_path / "state"

@@ -1,4 +1,4 @@
-"""Promises of the posting lists under a flood of one template: candidates are bounded, and hot keys are counted.
+"""The posting lists under a flood of one template: candidates are bounded, and hot keys are counted.
 
 Knows the Deduplicator and which keys its texts have; knows nothing of how lists are stored.
 """
@@ -34,7 +34,7 @@ _SIMHASH_ONLY = settings(
 
 @cache
 def _flood() -> tuple[Article, ...]:
-    """Return bulletins of one template: they share most of their text, and no two are copies."""
+    """Return bulletins of one template: they share most of their text, but none is a copy of another."""
     rng = Random(5)
     numbers = ([rng.randrange(10_000) for _ in range(5)] for _ in range(100))
     return tuple(Article(str(place), _TEMPLATE.format(*values)) for place, values in enumerate(numbers))
@@ -62,7 +62,7 @@ def _prefixes() -> list[list[tuple[int, int]]]:
 
 
 def _met(keys: Sequence[Sequence[object]]) -> list[list[int]]:
-    """Return, for each article, how many articles before it have each of its keys, those over the cap left out."""
+    """Return, for each article and each of its keys, how many earlier articles have that key, up to the cap."""
     held: defaultdict[object, int] = defaultdict(int)
     met = []
     for own in keys:
@@ -74,7 +74,7 @@ def _met(keys: Sequence[Sequence[object]]) -> list[list[int]]:
 
 @pytest.mark.parametrize("size", [1, 7, 60])
 def test_hot_landmarks_are_those_that_enough_articles_had_before(size: int) -> None:
-    """In batches of any size: each look-up of a landmark that `landmarks.cap` articles before it have counts once."""
+    """In batches of any size, each lookup of a landmark that `landmarks.cap` earlier articles have counts once."""
     met, judged = _met(_landmarks()), _judged(_LANDMARKS_ONLY, size)
     hot = sum(count == _CAP for row in met for count in row)
     assert hot > 100
@@ -85,7 +85,7 @@ def test_hot_landmarks_are_those_that_enough_articles_had_before(size: int) -> N
 
 @pytest.mark.parametrize("size", [1, 7, 60])
 def test_hot_buckets_are_those_that_enough_articles_had_before(size: int) -> None:
-    """So with the exact keys of the SimHash tables and `simhash.bucket_cap`."""
+    """The same holds for the exact keys of the SimHash tables and `simhash.bucket_cap`."""
     met, judged = _met(_prefixes()), _judged(_SIMHASH_ONLY, size)
     hot = sum(count == _CAP for row in met for count in row)
     assert hot > 0
@@ -94,7 +94,7 @@ def test_hot_buckets_are_those_that_enough_articles_had_before(size: int) -> Non
 
 
 def test_longest_list_is_that_of_the_fullest_key() -> None:
-    """Article by article: as many articles as stand under the fullest of its landmarks, up to the cap."""
+    """For each article, the number of articles under the fullest of its landmarks, up to the cap."""
     longest = [int(one.tally.longest_lists[LANDMARK]) for one in _judged(_LANDMARKS_ONLY, 1)]
     assert longest == [max(row) for row in _met(_landmarks())]
     assert longest[:3] == [0, 1, 2]
@@ -102,7 +102,7 @@ def test_longest_list_is_that_of_the_fullest_key() -> None:
 
 @pytest.mark.parametrize(("engine_settings", "keys"), [(_LANDMARKS_ONLY, LANDMARK), (_SIMHASH_ONLY, SIMHASH)])
 def test_candidates_of_a_flood_are_bounded(engine_settings: EngineSettings, keys: int) -> None:
-    """However many bulletins there are, each is compared with no more than the cap for each of its keys."""
+    """However many bulletins there are, each is compared with at most the cap for each of its keys."""
     most = [len(own) * _CAP for own in (_landmarks() if keys == LANDMARK else _prefixes())]
     found = [int(one.tally.candidates[keys]) for one in _judged(engine_settings, 1)]
     assert all(count <= bound for count, bound in zip(found, most, strict=True))
@@ -111,7 +111,7 @@ def test_candidates_of_a_flood_are_bounded(engine_settings: EngineSettings, keys
 
 
 def test_exact_copies_fill_the_only_place_of_their_content() -> None:
-    """A content has room for one article, so that copies of it have one candidate each, however many they are."""
+    """A content key has room for one article, so copies have one candidate each, however many there are."""
     body = _flood()[0].body
     with Deduplicator(settings=settings()) as engine:
         judged = [engine.process([Article(str(place), body)]) for place in range(10)]
@@ -119,7 +119,7 @@ def test_exact_copies_fill_the_only_place_of_their_content() -> None:
 
 
 def test_ordinary_articles_meet_no_full_list() -> None:
-    """Without a flood no key is hot: twenty bulletins of other templates are far below the cap of the defaults."""
+    """Without a flood no key is hot: twenty bulletins of various templates stay far below the default caps."""
     with Deduplicator(settings=settings()) as engine:
         texts = bulletins(Random(1))[:20]
         judged = engine.process([Article(text.id, text.body) for text in texts])

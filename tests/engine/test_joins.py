@@ -1,4 +1,4 @@
-"""The state remembers of each copy why and when it joined its cluster, as its link said."""
+"""The state remembers why and when each copy joined its cluster, as its link says."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def _copies(decisions: list[Decision]) -> list[Decision]:
 
 @pytest.mark.parametrize("batch", [1, 64])
 def test_every_copy_is_remembered_with_what_its_link_said(batch: int) -> None:
-    """Also where the article that matched came in the same batch."""
+    """Even if the article that matched came in the same batch."""
     decisions = []
     with Deduplicator() as engine:
         for start in range(0, len(articles()), batch):

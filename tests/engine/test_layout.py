@@ -1,6 +1,6 @@
-"""Where posting lists are does not matter: in memory, in runs, in merged runs, of a state that was opened again or not.
+"""Where posting lists are kept makes no difference: in memory, in runs, in merged runs, before or after reopening.
 
-Knows outcomes and what lists show; the runs themselves have tests of their own in tests/unit/runs.
+Knows outcomes and what lists show; the runs themselves are tested in tests/unit/runs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from tests.engine.samples import articles, settings
 from tests.engine.scoped import scoped_streams
 
 _WIDE = engine_settings(2)
-# So few are seen under a key that it matters which: also entries that were removed have a place there.
+# So few are shown under a key that it matters which ones: removed entries take up a slot too.
 _NARROW = _WIDE.model_validate(
     {**_WIDE.model_dump(), "landmarks": {"cap": 2}, "simhash": {**_WIDE.simhash.model_dump(), "bucket_cap": 2}}
 )
@@ -40,7 +40,7 @@ _GIVEN = hypothesis_settings(
 
 @contextmanager
 def _small_runs(young: int) -> Iterator[None]:
-    """Let runs begin with so many entries, and end with sixteen times as many."""
+    """Make the smallest runs this small, and the largest sixteen times as large."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shelf, "YOUNG_ENTRIES", young)
         patch.setattr(shelf, "LARGEST_ENTRIES", 16 * young)
@@ -48,7 +48,7 @@ def _small_runs(young: int) -> Iterator[None]:
 
 
 class Restarted:
-    """An engine that is closed and opened again on the same store.
+    """An engine that is closed and reopened on the same store.
 
     Args:
         settings: of the engine.
@@ -61,7 +61,7 @@ class Restarted:
         self.engine = Deduplicator(settings=settings, store=store)
 
     def restart(self) -> None:
-        """Let the index go, and begin with what the store holds."""
+        """Drop the index, and start from what the store holds."""
         self.engine.state.index.close()
         self.engine = Deduplicator(settings=self._settings, store=self._store)
 
@@ -71,7 +71,7 @@ class Restarted:
 def test_layout_changes_no_outcome(
     stream: list[Item], cuts: set[int], restarts: set[int], young: int, engine_settings: EngineSettings
 ) -> None:
-    """With runs of a few entries, and opened again anywhere, each outcome is that of an engine without a run.
+    """With runs of a few entries, and reopened anywhere, each outcome is that of an engine without runs.
 
     After every batch all lists show the same.
     """
@@ -89,7 +89,7 @@ def test_layout_changes_no_outcome(
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_long_stream_in_a_directory(tmp_path: Path, seed: int) -> None:
-    """So on the sample stream in a directory, through many merges and restarts; the state is in order at the end."""
+    """The same on the sample stream in a directory, through many merges and restarts; the state is valid at the end."""
     random = Random(seed)
     small = settings(idf={"epoch_articles": 100}, window={"days": 7})
     places = sorted(random.sample(range(1, len(articles())), 12))
@@ -116,7 +116,7 @@ def _faults(engine: Deduplicator, engine_settings: EngineSettings) -> list[str]:
 
 
 def _corrections() -> list[Item]:
-    """Return a stream in which most articles are revised or withdrawn soon, so that entries are removed while young."""
+    """Return a stream in which most articles are soon revised or withdrawn, so that entries are removed while young."""
     items: list[Item] = []
     for n in range(120):
         items.append(article(str(n % 9), n % BASES, n % VARIANTS, at=BEGIN + n * HOUR))
@@ -130,7 +130,7 @@ def _corrections() -> list[Item]:
 def test_replayed_state_that_is_opened_again_shows_the_same(
     monkeypatch: pytest.MonkeyPatch, many: int, groups: list[int]
 ) -> None:
-    """What removed entries stood under is known to a state that was replayed, however, and then opened again."""
+    """A replayed state, in whatever groups, still knows after reopening where removed entries were listed."""
     monkeypatch.setattr("stream_dedup.engine.state._MANY_ARTICLES", many)
     live, log = Deduplicator(settings=_LONG), Log()
     written(live, log, parts(_corrections(), set(range(2, 150, 6))))
@@ -146,7 +146,7 @@ def test_replayed_state_that_is_opened_again_shows_the_same(
 
 
 class _DyingLate(MemoryStore):
-    """A store that dies behind its second load."""
+    """A store that dies after its second load."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class _DyingLate(MemoryStore):
 
 
 def test_replay_that_dies_forgets_no_removed_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry that a bulk of commits removed is not there when they are made again: what it stood under still is."""
+    """An entry removed by bulk-loaded commits is missing when they are replayed; where it was listed is still known."""
     monkeypatch.setattr("stream_dedup.engine.state._MANY_ARTICLES", 1)
     live, log = Deduplicator(settings=_LONG), Log()
     written(live, log, parts(_corrections(), set(range(2, 150, 6))))

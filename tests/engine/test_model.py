@@ -1,4 +1,4 @@
-"""The engine beside a model of it in plain Python: exact sets of 5-grams, every pair compared.
+"""The engine compared with a model of it in plain Python: exact sets of 5-grams, every pair compared.
 
 Knows the documented thresholds; knows nothing of sketches, tables or landmarks.
 """
@@ -29,8 +29,8 @@ class Text:
     """A text as the model sees it.
 
     Attributes:
-        grams: its distinct 5-grams of letters, digits and Han; a shorter text is one of its own.
-        numbers: its distinct numbers, each with the character behind it.
+        grams: its distinct 5-grams of letters, digits and Han characters; a shorter text is one gram.
+        numbers: its distinct numbers, each with the character after it.
     """
 
     grams: frozenset[str]
@@ -39,13 +39,13 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """How an article compares with those before it that can be found.
+    """How an article compares with the indexed articles before it.
 
     Attributes:
         jaccard: the largest.
         containment: the largest.
         bulletin: whether the number guard may apply to any that is over a threshold.
-        guarded: whether it clearly applies to all of them, and there are some.
+        guarded: whether some are over a threshold and the guard clearly applies to all of them.
     """
 
     jaccard: float
@@ -78,7 +78,7 @@ def _containment(one: Text, other: Text) -> float:
 
 
 def _other_numbers(one: Text, other: Text, margin: float) -> bool:
-    """Tell whether two texts are bulletins of one template: alike, but with other numbers."""
+    """Return whether two texts are bulletins of one template: alike, but with other numbers."""
     fewer = min(len(one.numbers), len(other.numbers))
     if fewer < _LIMITS.numbers_min or _jaccard(one, other) >= _LIMITS.numbers_jaccard + margin:
         return False
@@ -104,7 +104,7 @@ def _is_over(jaccard: float, containment: float, margin: float) -> bool:
 
 @cache
 def _decisions(seed: int) -> tuple[Decision, ...]:
-    # The model takes whole bodies: what counts as content is tested with the content.
+    # The model compares whole bodies; which parts count as content is tested elsewhere.
     whole = settings(idf={"epoch_articles": 150}, text={"strip_boilerplate": False})
     with Deduplicator(settings=whole) as engine:
         return tuple(engine.add_batch(articles(seed)))
@@ -131,7 +131,7 @@ _SEEDS = pytest.mark.parametrize("seed", [20, 21])
 
 @_SEEDS
 def test_clear_copies_are_duplicates(seed: int) -> None:
-    """Where an earlier article is over a threshold by 0.1, the engine calls the article a duplicate."""
+    """If an earlier article is over a threshold by 0.1, the engine calls the article a duplicate."""
     clear = [
         (decision, near)
         for decision, near in _compared(seed)
@@ -143,7 +143,7 @@ def test_clear_copies_are_duplicates(seed: int) -> None:
 
 @_SEEDS
 def test_clear_originals_are_unique(seed: int) -> None:
-    """Where all earlier articles are under both thresholds by 0.1, the engine calls the article unique."""
+    """If all earlier articles are below both thresholds by 0.1, the engine calls the article unique."""
     clear = [
         (decision, near) for decision, near in _compared(seed) if not _is_over(near.jaccard, near.containment, -_MARGIN)
     ]
@@ -153,7 +153,7 @@ def test_clear_originals_are_unique(seed: int) -> None:
 
 @_SEEDS
 def test_few_articles_are_left_to_chance(seed: int) -> None:
-    """The tests above leave out only what is near a threshold or under the number guard."""
+    """The tests above leave out only pairs near a threshold or under the number guard."""
     left_out = [
         decision.article.id
         for decision, near in _compared(seed)
@@ -166,7 +166,7 @@ def test_few_articles_are_left_to_chance(seed: int) -> None:
 
 @_SEEDS
 def test_bulletins_of_a_template_are_unique_for_their_numbers(seed: int) -> None:
-    """Where all that is over a threshold clearly differs in half of its numbers, the article is unique."""
+    """If every article over a threshold clearly differs in half of its numbers, the article is unique."""
     guarded = [decision for decision, near in _compared(seed) if near.guarded]
     over = [one for _, one in _compared(seed) if one.guarded and _is_over(one.jaccard, one.containment, _MARGIN)]
     assert len(guarded) > 20
@@ -176,7 +176,7 @@ def test_bulletins_of_a_template_are_unique_for_their_numbers(seed: int) -> None
 
 @_SEEDS
 def test_estimates_are_near_the_exact_values(seed: int) -> None:
-    """The measures of links are within 0.15 of the exact Jaccard, and within 0.05 of it in the middle."""
+    """The Jaccard of links is within 0.15 of the exact one, and the median error is below 0.05."""
     bodies = {article.id: article.body for article in articles(seed)}
     errors = []
     for decision in _decisions(seed):

@@ -1,6 +1,6 @@
-"""Articles prepared before their turn: nothing but the time that it takes may tell.
+"""Preparing articles ahead of their turn changes nothing but the time it takes.
 
-Knows outcomes and changes with and without; which thread prepares is the matter of who asks.
+Knows outcomes and changes with and without it; which thread prepares is up to the caller.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,14 +26,14 @@ _SITE = "江边日报"
 _HEADER = "江边日报网络版每天为您送上最新的本地消息！\n"
 _NEWEST = 1_790_000_000_000  # ms
 
-# Epochs end within batches and between them, and with the second one the header of the site is known.
+# Epochs end within batches and between them; from the second one on, the site's header is known.
 _GROUPS: dict[str, dict[str, Any]] = {"idf": {"epoch_articles": 60}, "window": {"days": 30, "late": "dead"}}
 
 Prepare = Callable[[Deduplicator, Sequence[Item]], Prepared | None]
 
 
 def _stream() -> list[Item]:
-    """Return the samples with a header of one site, each ninth behind a withdrawal, each eleventh late."""
+    """Return the samples with one site's header, a withdrawal after every ninth, and every eleventh late."""
     items: list[Item] = []
     for number, one in enumerate(articles()[:400]):
         lag = 40 * DAY if number % 11 == 10 else 0
@@ -54,7 +54,7 @@ def _in_parts(engine: Deduplicator, items: Sequence[Item]) -> Prepared | None:
 
 
 def _fields(features: Features) -> dict[str, Any]:
-    """Return all that features hold, as lists."""
+    """Return everything that features hold, as lists."""
 
     def plain(value: object) -> object:
         if isinstance(value, np.ndarray):
@@ -67,7 +67,7 @@ def _fields(features: Features) -> dict[str, Any]:
 
 
 def _run(prepare: Prepare | None, size: int, groups: dict[str, dict[str, Any]]) -> tuple[list[Judged], list[LogRecord]]:
-    """Judge the stream in batches, each prepared when the one before it is not applied yet."""
+    """Judge the stream in batches, each prepared before the previous one is applied."""
     stream = _stream()
     batches = [stream[at : at + size] for at in range(0, len(stream), size)]
     judged: list[Judged] = []
@@ -87,7 +87,7 @@ def _run(prepare: Prepare | None, size: int, groups: dict[str, dict[str, Any]]) 
 @pytest.mark.parametrize("prepare", [_at_once, _in_parts])
 @pytest.mark.parametrize("size", [7, 64, 500])
 def test_what_is_prepared_changes_nothing(size: int, prepare: Prepare, segment: str) -> None:
-    """Outcomes and the changelog are the same; among the items are withdrawals, late articles and new epochs."""
+    """Outcomes and the changelog are the same on a stream with withdrawals, late articles and new epochs."""
     groups = {**_GROUPS, "text": {"segment": segment}}
     plain, records = _run(None, size, groups)
     ahead, records_ahead = _run(prepare, size, groups)
@@ -99,7 +99,7 @@ def test_what_is_prepared_changes_nothing(size: int, prepare: Prepare, segment: 
 
 
 def test_features_are_computed_in_their_turn_only_where_other_lines_are_known_by_then() -> None:
-    """Of batches that end with an epoch the next one alone is worked out again: the lines known have changed once."""
+    """After an epoch ends, only the next batch is recomputed: the known lines have changed once."""
     judged, _ = _run(_at_once, 20, _GROUPS)
     again = [place for place, one in enumerate(judged) if "features" in one.seconds]
     plain, _ = _run(None, 20, _GROUPS)
@@ -109,9 +109,9 @@ def test_features_are_computed_in_their_turn_only_where_other_lines_are_known_by
 
 
 def test_only_articles_with_lines_that_are_told_otherwise_are_worked_out_again() -> None:
-    """Of two sites one's header is learnt meanwhile, or forgotten: the other one's articles stay as they were prepared.
+    """Of two sites, one's header is learnt or forgotten meanwhile: the other's articles stay as they were prepared.
 
-    What comes out is what working all of them out again would give.
+    The result is the same as recomputing all of them.
     """
     stream = [
         Article(one.id, _HEADER + one.body, one.title, source=_SITE) if number % 3 == 1 else one
@@ -119,7 +119,7 @@ def test_only_articles_with_lines_that_are_told_otherwise_are_worked_out_again()
     ]
     fingerprinter = Fingerprinter(settings())
     keys = fingerprinter.features(stream).lines
-    header = keys.of(1)[1]  # behind the site's number
+    header = keys.of(1)[1]  # after the site's number
     learnt = empty_table(2)
     place_all(learnt, np.array([header]))
     wanted = np.arange(5, 55)
@@ -137,7 +137,7 @@ def test_only_articles_with_lines_that_are_told_otherwise_are_worked_out_again()
 
 
 def test_nothing_is_worked_out_again_where_the_lines_known_are_the_same() -> None:
-    """The same lines in a table of another size are the same lines."""
+    """The same lines in a table of another size are still the same lines."""
     stream = articles()[:20]
     fingerprinter = Fingerprinter(settings())
     features = fingerprinter.features(stream)
@@ -150,7 +150,7 @@ def test_nothing_is_worked_out_again_where_the_lines_known_are_the_same() -> Non
 
 
 def test_nothing_is_prepared_of_withdrawals() -> None:
-    """A batch without an article has nothing that could be worked out, nor have no parts."""
+    """A batch without articles has nothing to prepare, and neither has an empty list of parts."""
     with Deduplicator(settings=settings(**_GROUPS)) as engine:
         assert engine.prepare([Withdrawal("a")]) is None
     assert joined([]) is None

@@ -1,4 +1,4 @@
-"""Random streams of articles, revisions, redeliveries and withdrawals beside the plain model.
+"""Random streams of articles, revisions, redeliveries and withdrawals, compared with the plain model.
 
 Knows outcomes, clusters and successions; knows nothing of how the state is kept.
 """
@@ -54,7 +54,7 @@ def _expected(stream: list[Item], settings: EngineSettings) -> tuple[list[Seen],
 
 @pytest.mark.parametrize("variant", range(VARIANTS))
 def test_model_and_engine_agree_on_pairs(variant: int) -> None:
-    """Of each pair of texts the model says what the engine says: what streams are made of is clear of thresholds."""
+    """Model and engine agree on every pair of texts: those that streams are made of are clear of the thresholds."""
     landmarks_alone = LIGHT.model_validate({**LIGHT.model_dump(), "simhash": {"enabled": False}})
     for base in range(BASES):
         for other in range(BASES * VARIANTS):
@@ -88,7 +88,7 @@ def test_outcomes_are_those_of_the_model(stream: list[Item], cuts: set[int], set
 @given(stream=scoped_streams(), cuts=CUTS, settings=_SETTINGS)
 @_GIVEN
 def test_cuts_change_nothing_at_all(stream: list[Item], cuts: set[int], settings: EngineSettings) -> None:
-    """Outcomes with all their measures, the words and the progress but for its steps are those of one batch."""
+    """Outcomes with all measures, the vocabulary, and all progress but the step count equal those of a single batch."""
     with Deduplicator(settings=settings) as whole, Deduplicator(settings=settings) as cut:
         judged = whole.process(stream)
         assert [outcome for part in parts(stream, cuts) for outcome in cut.process(part).outcomes] == judged.outcomes
@@ -104,7 +104,7 @@ def _without_steps(engine: Deduplicator) -> tuple[object, ...]:
 @given(stream=scoped_streams(), cuts=CUTS, settings=_SETTINGS)
 @_GIVEN
 def test_no_article_is_a_copy_of_itself(stream: list[Item], cuts: set[int], settings: EngineSettings) -> None:
-    """Only redeliveries and revisions name the article's own id; an article that is a duplicate has a link."""
+    """Only redeliveries and revisions name the article's own id; every duplicate has a link."""
     with Deduplicator(settings=settings) as engine:
         outcomes = [decision for part in parts(stream, cuts) for decision in engine.process(part).decisions]
     for decision in outcomes:

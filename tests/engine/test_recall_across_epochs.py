@@ -1,6 +1,6 @@
-"""Promises of recall across epochs: copies judged with other weights than their originals are found nearly as often.
+"""Recall across epochs: copies judged with other weights than their originals are found nearly as often.
 
-Knows the sample texts and their edits; knows nothing of how a drift is measured.
+Knows the sample texts and their edits; knows nothing of how drift is measured.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class _Judged:
 
     Attributes:
         found: ids of those that were linked to their original.
-        distances: by the id of every copy, bits between its fingerprint and that of its original, as it was judged.
+        distances: by the id of each copy, the bits between its fingerprint and that of its original, as judged.
         epoch: number of the epoch of the copies.
     """
 
@@ -48,13 +48,13 @@ class _Judged:
 
 @cache
 def _originals() -> tuple[BaseText, ...]:
-    """Return news, each of an event of its own."""
+    """Return news articles, each about an event of its own."""
     return tuple(text for text in base_texts() if text.form is Form.NEWS and not text.event)
 
 
 @cache
 def _copies() -> tuple[tuple[tuple[str, Article], ...], ...]:
-    """Return the copies of all originals, an edit each, with the ids of these: 828 of them."""
+    """Return the copies of all originals with the originals' ids, one tuple per edit: 828 copies."""
     rng = Random(1)
     return tuple(tuple(_edited(edit, rng)) for edit in _EDITS)
 
@@ -83,13 +83,13 @@ def _judged(engine_settings: EngineSettings) -> _Judged:
 
 @cache
 def _within(*, landmarks: bool) -> _Judged:
-    """Judge all in epoch 0."""
+    """Judge everything in epoch 0."""
     return _judged(settings(**_groups(landmarks=landmarks)))
 
 
 @cache
 def _across(*, landmarks: bool) -> _Judged:
-    """Judge the originals in epoch 0, whose weights are the dictionary's, and the copies in epoch 1."""
+    """Judge the originals in epoch 0, with the dictionary's weights, and the copies in epoch 1."""
     return _judged(settings(idf={"epoch_articles": len(_originals())}, **_groups(landmarks=landmarks)))
 
 
@@ -98,16 +98,16 @@ def _groups(*, landmarks: bool) -> dict[str, Any]:
 
 
 def test_epochs_are_those_that_are_compared() -> None:
-    """The copies are judged in epoch 0 here and in epoch 1 there, and there the fingerprints have moved."""
+    """The copies are judged in epoch 0 and in epoch 1, and in the latter the fingerprints have moved."""
     assert (_within(landmarks=False).epoch, _across(landmarks=False).epoch) == (0, 1)
     assert sum(_across(landmarks=False).distances.values()) > sum(_within(landmarks=False).distances.values())
 
 
 def test_simhash_alone_finds_nearly_as_many_across_the_switch() -> None:
-    """The fingerprints move by 1.8 bits at the first switch, when counts take the place of the dictionary's.
+    """At the first switch, when counts replace the dictionary's, fingerprints move by 1.8 bits on average.
 
-    Of 828 copies 720 (87.0%) are found within the epoch and 699 (84.4%) across the switch, 31 of them lost and 10
-    gained. It is the switch that moves them most: later ones have more counts behind them. Five points are allowed.
+    Of 828 copies, 720 (87.0%) are found within the epoch and 699 (84.4%) across the switch: 31 are lost and 10 gained.
+    This switch moves fingerprints most, because later ones build on more counts. Five points are allowed.
     """
     within, across = _within(landmarks=False), _across(landmarks=False)
     assert len(within.found) > 0.8 * len(within.distances)
@@ -115,9 +115,9 @@ def test_simhash_alone_finds_nearly_as_many_across_the_switch() -> None:
 
 
 def test_copies_within_the_guaranteed_distance_are_found_in_any_epoch() -> None:
-    """What the tables guarantee holds for the fingerprints as they were made, whatever epochs they are of.
+    """The tables' guarantee holds for the fingerprints as they were made, whatever their epochs.
 
-    So of the copies that both indexes together find, those at that distance or less are found by SimHash alone.
+    So SimHash alone finds those of the copies found by both indexes together that are within that distance.
     """
     simhash = settings(simhash=WIDE).simhash
     guaranteed = TablePlan(simhash.tables, simhash.prefix_bits).guaranteed_distance()
@@ -131,6 +131,6 @@ def test_copies_within_the_guaranteed_distance_are_found_in_any_epoch() -> None:
 
 
 def test_landmarks_find_what_a_drift_would_hide() -> None:
-    """Landmarks have no weights: with both indexes every copy that is found within an epoch is found across two."""
+    """Landmarks have no weights: with both indexes, every copy found within an epoch is found across two."""
     assert _within(landmarks=True).found <= _across(landmarks=True).found
     assert len(_within(landmarks=True).found) > 0.99 * len(_within(landmarks=True).distances)

@@ -1,4 +1,4 @@
-"""A state made from the changelog beside the state that wrote it: byte for byte the same, and the same afterwards.
+"""A state replayed from the changelog equals the state that wrote it, byte for byte, and stays equal.
 
 Knows commits, their records and what compaction and deletion leave of them; knows no broker.
 """
@@ -42,7 +42,7 @@ _MORE: list[Item] = [
 
 
 def _long_stream() -> list[Item]:
-    """Return a stream over some twelve generations and as many epochs, with corrections and new words in it."""
+    """Return a stream over about twelve generations and as many epochs, with corrections and new words in it."""
     items: list[Item] = []
     for n in range(150):
         one = article(str(n % 40), n % BASES, n % VARIANTS, at=BEGIN + n * 2 * HOUR, url=f"https://u/{n % 7}")
@@ -89,7 +89,7 @@ def test_changelog_needs_nothing_from_before_the_window(
     groups: list[int],
     tombstones: bool,  # noqa: FBT001  # drawn
 ) -> None:
-    """What is before the oldest generation, or is removed by compaction, is not needed for offsets or counts either."""
+    """What precedes the oldest generation, or was compacted away, is not needed, not even for offsets or counts."""
     live, log = _live(stream, cuts)
     log.cut(live.state.changelog_start() or 0)
     log.compact(tombstones=tombstones)
@@ -101,7 +101,7 @@ def test_changelog_needs_nothing_from_before_the_window(
 
 
 def test_changelog_is_bounded_by_the_window() -> None:
-    """On a long stream most of the changelog is cut off in the end, also of a state that was restored on the way."""
+    """On a long stream, most of the changelog can be cut off by the end, even if the state was restored on the way."""
     live, log = Deduplicator(settings=_SETTINGS), Log()
     batches = parts(_long_stream(), set(range(3, 160, 3)))
     written(live, log, batches[:20])
@@ -116,7 +116,7 @@ def test_changelog_is_bounded_by_the_window() -> None:
 
 
 def test_tables_that_were_replayed_are_probed() -> None:
-    """Copies that only the SimHash tables find are found by a state that was made from the changelog, at once."""
+    """In a replayed state, copies that only the SimHash tables find are found at once."""
     tables_alone = _SETTINGS.model_validate({**_SETTINGS.model_dump(), "landmarks": {"enabled": False}})
     live, log = Deduplicator(settings=tables_alone), Log()
     originals = [Article(f"o{n}", body) for n, body in enumerate(bodies()[:20])]
@@ -128,7 +128,7 @@ def test_tables_that_were_replayed_are_probed() -> None:
 
 
 def test_state_that_stopped_anywhere_goes_on_from_there() -> None:
-    """A state that has followed a part of the changelog takes the rest, and becomes the state that wrote it."""
+    """A state that has followed part of the changelog takes the rest, and becomes the state that wrote it."""
     live, log = _live(_long_stream(), set(range(5, 160, 9)))
     with live:
         for stop in range(1, 17, 3):
@@ -141,7 +141,7 @@ def test_state_that_stopped_anywhere_goes_on_from_there() -> None:
 
 
 def test_names_of_any_length_are_in_the_changelog() -> None:
-    """Ids and sources as long as an article may have them; longer ones are refused when it is made."""
+    """Ids and sources may be as long as an article allows; longer ones are refused when the article is created."""
     longest, source = "长" * 21_839 + "ab", "👍" * 16_383
     stream = [Article("a", bodies()[0], source=source), Article(longest, bodies()[0], source=source)]
     stream.append(replace(stream[1], body=bodies()[1]))
@@ -157,7 +157,7 @@ def test_names_of_any_length_are_in_the_changelog() -> None:
 
 
 def test_words_of_an_epoch_that_is_gone_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor where a state was away until Kafka had forgotten their deletion, and the table of words was full since."""
+    """Even for a state that fell behind until Kafka dropped their tombstones, with a full word table since."""
     monkeypatch.setattr(stored_counts, "_PART_WORDS", 100)
     small = _SETTINGS.model_validate({**_SETTINGS.model_dump(), "idf": {"epoch_articles": 20, "max_words": 1000}})
     live, away, log = Deduplicator(settings=small), Deduplicator(settings=small), Log()
@@ -183,11 +183,11 @@ def test_words_of_an_epoch_that_is_gone_are_not_counted(monkeypatch: pytest.Monk
 
 
 class _Breaking(MemoryStore):
-    """A store that dies once within a load.
+    """A store that dies once, in the middle of a load.
 
     Args:
-        share: of the writes that is made before.
-        families: of which all writes are made: a store may load one family after the other.
+        share: of the writes that are made before it dies.
+        families: whose writes are all made: a store may load one family after the other.
     """
 
     def __init__(self, share: float, families: Collection[Family]) -> None:
@@ -212,7 +212,7 @@ class _Breaking(MemoryStore):
 def test_replay_that_dies_in_a_load_is_made_again(
     cuts: set[int], share: float, families: set[Family], groups: list[int]
 ) -> None:
-    """Very many commits at once are not one write: what a crash leaves of them does no harm to the next attempt."""
+    """A bulk of very many commits is not one write: what a crash leaves of it does not harm the next attempt."""
     live, log = _live(_long_stream(), cuts | set(range(30, 160, 10)))
     store = _Breaking(share, families)
     with pytest.MonkeyPatch.context() as patch:
@@ -223,14 +223,14 @@ def test_replay_that_dies_in_a_load_is_made_again(
     copy.state.index.close()
     with live, Deduplicator(settings=_SETTINGS, store=store) as reopened:
         assert contents(reopened) == contents(live)
-        # What removed entries stood under is in the lists of a state that is opened too.
+        # A reopened state, too, knows where removed entries were listed.
         assert shown_lists(reopened) == shown_lists(live)
         _goes_on_alike(live, reopened)
 
 
 @pytest.mark.parametrize("missing", [1, 5, 15])
 def test_gap_is_refused(missing: int) -> None:
-    """A commit that does not follow the state is refused, nothing of it is made, and the message says what to do."""
+    """A commit that does not follow the state is refused whole, and the message says what to do."""
     live, log = _live(_long_stream(), set(range(5, 160, 9)))
     copy = Deduplicator(settings=_SETTINGS)
     with live, copy:
@@ -258,7 +258,7 @@ def _records() -> tuple[CommitReader, list[LogRecord]]:
 
 
 def _plain(commit: Commit) -> list[object]:
-    """Return what a commit holds, in a form that compares."""
+    """Return what a commit holds, in a form that can be compared."""
     steps = [
         (
             step.progress,
@@ -303,14 +303,14 @@ def test_commit_is_read_as_it_was_written(monkeypatch: pytest.MonkeyPatch, part_
     ],
 )
 def test_foreign_record_is_refused(key: bytes | None, value: bytes | None) -> None:
-    """A record that no stream_dedup wrote is not taken for anything."""
+    """A record that stream_dedup did not write is not taken for one of its own."""
     reader, _ = _records()
     with pytest.raises(ChangelogError, match="does not belong in a changelog"):
         reader.feed(key, value)
 
 
 def test_record_of_another_version_is_refused() -> None:
-    """Records of a version to come are refused, of counts and of steps; the message names both versions."""
+    """Records of a later version are refused, both counts and steps; the message names both versions."""
     reader, records = _records()
     kinds = {key[:1] for key, value in records if value is not None}
     assert kinds == {b"k", b"c"}
@@ -322,7 +322,7 @@ def test_record_of_another_version_is_refused() -> None:
 
 
 def test_damaged_entry_is_refused() -> None:
-    """A commit with an entry that lost its last byte is no commit; the message says what to do."""
+    """A commit with an entry that lacks its last byte is refused; the message says what to do."""
     engine = Deduplicator(settings=_SETTINGS)
     commit = engine.commit_of(engine.decide(_long_stream()[:3]).change, {})
     step = commit.steps[0]
@@ -337,7 +337,7 @@ def test_damaged_entry_is_refused() -> None:
 
 @pytest.mark.parametrize("left", [1, 2])
 def test_what_a_killed_writer_left_is_passed_over(monkeypatch: pytest.MonkeyPatch, left: int) -> None:
-    """Without transactions a writer may die within a commit: the next one's commits alone count, counts and all."""
+    """Without transactions a writer may die within a commit: only the next writer's commits and counts apply."""
     monkeypatch.setattr(changelog, "_PART_BYTES", 1000)
     stream = [Article(str(n), bodies()[n]) for n in range(6)]
     live, log = Deduplicator(settings=_SETTINGS), Log()
@@ -346,7 +346,7 @@ def test_what_a_killed_writer_left_is_passed_over(monkeypatch: pytest.MonkeyPatc
     assert [key[:1] for key, _ in records] == [b"k", *[b"c"] * (len(records) - 1)]
     assert len(records) > left
     log.append(records[:left])
-    # The one after it reads another batch first: an article that it has seen, which counts no words.
+    # The next writer starts with another batch: an article it has already seen, which adds no word counts.
     written(live, log, [stream[:1], stream[2:3], stream[3:]])
     copy = restored(log, _SETTINGS, [1, 2])
     with live, copy:
@@ -355,7 +355,7 @@ def test_what_a_killed_writer_left_is_passed_over(monkeypatch: pytest.MonkeyPatc
 
 
 def test_keys_of_a_commit_are_its_own() -> None:
-    """No two records of a changelog have the same key but those of counts: compaction leaves all steps alone."""
+    """No two records of a changelog share a key, except counts: compaction leaves all steps alone."""
     live, log = _live(_long_stream(), set(range(5, 160, 9)))
     live.close()
     keys = [key for _, (key, _) in log.records if key[:1] == b"c"]
@@ -365,7 +365,7 @@ def test_keys_of_a_commit_are_its_own() -> None:
 
 
 def test_offsets_of_all_partitions_stand_where_a_generation_begins() -> None:
-    """A partition that has long been silent keeps its offset though its own commit is cut off."""
+    """A partition that has long been silent keeps its offset even if its own commit has been cut off."""
     live, log = Deduplicator(settings=_SETTINGS), Log()
     with live:
         judged = live.decide([article("first")])
@@ -379,7 +379,7 @@ def test_offsets_of_all_partitions_stand_where_a_generation_begins() -> None:
 
 
 def test_replay_of_counts_on_the_last_step_alone_is_equal() -> None:
-    """Where in a commit its counts stand does not matter: a reader puts them all on its last step."""
+    """It does not matter where in a commit its counts are: a reader puts them all on its last step."""
     live, log = _live(_long_stream(), {80})
     moved = []
     with live, Deduplicator(settings=_SETTINGS) as copy:

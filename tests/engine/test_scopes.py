@@ -1,4 +1,4 @@
-"""Promises of scopes in the engine: they never mix, whatever keys they share, and cost nothing where there are none.
+"""Scopes in the engine: they never mix, whatever keys they share, and cost nothing if they are not used.
 
 Knows outcomes and stored keys; the random walks over two scopes are in the other files of this folder.
 """
@@ -27,7 +27,7 @@ from tests.engine.samples import LIGHT, bodies
 from tests.engine.scoped import SCOPES, Scopes
 
 _TABLES_ALONE = LIGHT.model_validate({**LIGHT.model_dump(), "landmarks": {"enabled": False}})
-_NOW = 1_792_400_000_000  # after the sample stream
+_NOW = 1_792_400_000_000  # later than the sample stream
 _SIZES = pytest.mark.parametrize("size", [1, 2, 99], ids=["one by one", "two by two", "at once"])
 
 
@@ -38,7 +38,7 @@ def _cut(stream: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
 
 @_SIZES
 def test_each_scope_has_its_own_story(size: int) -> None:
-    """A text is unique in each scope, and its copies are found within their own, under the same ids and URLs."""
+    """A text is unique in each scope, and its copies are found within their own, even with the same ids and URLs."""
     scopes = ["", "甲", "乙"]
     stories = [Article("story", bodies()[0], url="https://u.example/1", scope=scope) for scope in scopes]
     copies = [Article("copy", f"本报讯 {bodies()[0]}", scope=scope) for scope in scopes]
@@ -58,7 +58,7 @@ def test_each_scope_has_its_own_story(size: int) -> None:
 
 @_SIZES
 def test_withdrawals_stay_in_their_scope(size: int) -> None:
-    """An article is withdrawn from its own scope, by id or by URL; of another one nothing is known."""
+    """An article is withdrawn from its own scope only, by id or by URL; in other scopes it is unknown."""
     url = "https://u.example/1"
     stream: list[Item] = [
         *(Article("a", bodies()[0], url=url, scope=scope) for scope in SCOPES),
@@ -93,7 +93,7 @@ def test_withdrawals_stay_in_their_scope(size: int) -> None:
 
 @pytest.fixture(scope="class")
 def shared_keys() -> Iterator[None]:
-    """Let all scopes have the same keys, as if their numbers were no part of them."""
+    """Give all scopes the same keys, as if the keys did not include the scope's number."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BatchKeys, "masked", lambda keys, _: keys)
         patch.setattr("stream_dedup.index.lookup.multi.masked", lambda own, _: own)
@@ -102,11 +102,11 @@ def shared_keys() -> Iterator[None]:
 
 @pytest.mark.usefixtures("shared_keys")
 class TestSharedKeys:
-    """What holds even where no key tells two scopes apart: they are told apart by their entries."""
+    """What holds even if no key tells two scopes apart: their entries do."""
 
     @_SIZES
     def test_scopes_that_share_lists_do_not_mix(self, size: int) -> None:
-        """Two scopes with the same keys in all tables, which find copies alone here, share lists and no link."""
+        """Two scopes with the same keys in all tables, here the only way to find copies, share lists but no link."""
         stream: list[Item] = []
         for number, body in enumerate(bodies()[:10]):
             stream += [Article(f"{number}", body, scope="甲"), Article(f"{number}-1", body, scope="乙")]
@@ -114,7 +114,7 @@ class TestSharedKeys:
         with Deduplicator(settings=_TABLES_ALONE) as engine:
             found = [one for batch in _cut(stream, size) for one in engine.process(batch).decisions]
             lists = [postings for (place, _), postings in shown_lists(engine).items() if place == SIMHASH]
-        # Of each text there is an entry of either scope.
+        # Each text has an entry in either scope.
         assert lists
         assert {len(postings) % 2 for postings in lists} == {0}
         links = [decision.link and decision.link.duplicate_of for decision in found]
@@ -125,7 +125,7 @@ class TestSharedKeys:
         max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
     )
     def test_outcomes_hold_where_all_keys_are_shared(self, stream: list[Item], cuts: set[int]) -> None:
-        """Were the keys of two scopes the same of every kind, each outcome would still be that of the model."""
+        """Even if all kinds of keys were the same in two scopes, each outcome would be that of the model."""
         settings = engine_settings(2)
         model = Scopes(settings)
         with Deduplicator(settings=settings) as engine:
@@ -134,7 +134,7 @@ class TestSharedKeys:
 
 
 def test_copies_of_a_scope_are_found_after_a_restart() -> None:
-    """Posting lists are made anew from entries under the keys of their scopes."""
+    """Posting lists are rebuilt from entries, under the keys of their scopes."""
     store = MemoryStore()
     originals = [Article(f"o{n}", body, scope=f"s{n % 3}") for n, body in enumerate(bodies()[:20])]
     Deduplicator(settings=_TABLES_ALONE, store=store).add_batch(originals)
@@ -146,7 +146,7 @@ def test_copies_of_a_scope_are_found_after_a_restart() -> None:
 
 
 def test_state_with_scopes_is_in_order() -> None:
-    """Each entry stands under the keys of its scope, and under no others."""
+    """Each entry is listed under the keys of its scope, and under no others."""
     stream = [
         article(str(n), n % BASES, n % VARIANTS, at=BEGIN + n, scope=("", "甲", "乙")[n // 7 % 3]) for n in range(90)
     ]
@@ -158,7 +158,7 @@ def test_state_with_scopes_is_in_order() -> None:
 
 
 def test_unused_scopes_cost_nothing() -> None:
-    """Where no message names a scope, states and links are to the byte those of a decoder that looks for none."""
+    """If no message names a scope, states and links are byte for byte those of a decoder that looks for none."""
     messages = [sample.value for sample in sample_stream(20) if sample.dead_reason is None]
     looking = InputSettings.model_validate({"scope_header": "tenant", "fields": {"scope": "meta.tenant"}})
     states, links = [], []

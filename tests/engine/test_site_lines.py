@@ -1,6 +1,6 @@
-"""What the engine promises of lines that sites put around their articles: learnt with an epoch, they are no content.
+"""Lines that sites put around their articles: learnt at the end of an epoch, they no longer count as content.
 
-Knows the Deduplicator and streams of our own making; which lines are looked at is the matter of test_lines.
+Knows the Deduplicator and streams made for these tests; which lines are considered is tested in test_lines.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,14 +60,14 @@ def _links(decisions: Sequence[Decision]) -> list[str | None]:
 
 
 def _learnt() -> Deduplicator:
-    """Return an engine in which an epoch of both sites' articles has gone by."""
+    """Return an engine after one epoch of articles of both sites."""
     engine = Deduplicator(settings=_SETTINGS)
     engine.add_batch(_stream(_EPOCH))
     return engine
 
 
 def test_frames_attract_until_they_are_learnt() -> None:
-    """In the first epoch all stories of a site are taken for copies of its first, in the second none is."""
+    """In the first epoch all stories of a site are taken for copies of its first; in the second none is."""
     stream = _stream(2 * _EPOCH)
     with Deduplicator(settings=_SETTINGS) as engine:
         first, second = engine.process(stream[:_EPOCH]), engine.process(stream[_EPOCH:])
@@ -78,7 +78,7 @@ def test_frames_attract_until_they_are_learnt() -> None:
 
 
 def test_reposts_are_found_with_and_without_a_frame() -> None:
-    """A story learnt without its frame is found in another site's, in none, and in its own."""
+    """A story indexed without its learnt frame is found in another site's frame, without one, and in its own."""
     with _learnt() as engine:
         stories = _stories(6, seed=9)
         engine.add_batch(
@@ -93,7 +93,7 @@ def test_reposts_are_found_with_and_without_a_frame() -> None:
 
 
 def test_copies_are_found_across_the_switch() -> None:
-    """Of an article that was indexed with its frame a copy is found when the frame is learnt, in it or without."""
+    """A copy of an article that was indexed with its frame is found after the frame is learnt, with or without it."""
     with Deduplicator(settings=_SETTINGS) as engine:
         long = _stream(_EPOCH, sentences=12)
         assert _links(engine.add_batch(long)) == [None] * _EPOCH
@@ -123,7 +123,7 @@ def _batches(stream: list[Article]) -> Iterator[list[Article]]:
 
 
 def test_lines_are_restored_from_the_changelog() -> None:
-    """A state made from the changelog, whole or thinned out, is the same to the byte and goes on alike."""
+    """A state replayed from the changelog, whole or compacted, is byte for byte the same and decides the same."""
     log, more = Log(), _stream(40, seed=8)
     with Deduplicator(settings=_SETTINGS) as live:
         written(live, log, list(_batches(_stream(145))))
@@ -139,7 +139,7 @@ def test_lines_are_restored_from_the_changelog() -> None:
 
 
 def test_lines_are_there_after_reopening(tmp_path: Path) -> None:
-    """What was learnt, and what is on its way to be, is kept in the directory."""
+    """Lines that are learnt, or still being counted, are kept in the directory."""
     stream = _stream(100)
     with Deduplicator(tmp_path, _SETTINGS) as engine:
         engine.add_batch(stream)
@@ -150,7 +150,7 @@ def test_lines_are_there_after_reopening(tmp_path: Path) -> None:
 
 
 def test_nothing_is_learnt_where_the_settings_say_so() -> None:
-    """With `text.learn_lines = false` frames attract for ever, and nothing is counted or stored of lines."""
+    """With `text.learn_lines = false`, frames attract forever, and no lines are counted or stored."""
     with Deduplicator(settings=_OFF) as engine:
         decisions = engine.add_batch(_stream(2 * _EPOCH))
         assert _links(decisions)[2:] == [f"5-{number % 2}" for number in range(2, 2 * _EPOCH)]
@@ -159,7 +159,7 @@ def test_nothing_is_learnt_where_the_settings_say_so() -> None:
 
 
 def test_lines_are_learnt_of_a_host_and_within_a_scope() -> None:
-    """Where the source is unknown the host stands for it; what one scope learns is content in another."""
+    """If the source is unknown, the host stands in for it; what one scope learns is content in another."""
     with Deduplicator(settings=_SETTINGS) as engine:
         hosts = {"江边日报": "https://jiang.example/", "山城晚报": "https://shan.example/"}
         stream = [replace(one, source="", url=f"{hosts[one.source]}{one.id}", scope="甲") for one in _stream(70)]
@@ -169,7 +169,7 @@ def test_lines_are_learnt_of_a_host_and_within_a_scope() -> None:
 
 
 def test_story_that_a_site_repeats_teaches_nothing() -> None:
-    """Thirty copies of a story, each cut elsewhere, and its corrections are one article of the site."""
+    """Thirty copies of a story, each shortened differently, and its corrections count as one article of the site."""
     story = [sentence + "。" for sentence in _story(Random(1), 9).split("。")[:-1]]
     chance = Random(2)
     cut = ["".join(story[place] for place in sorted(chance.sample(range(9), 7))) for _ in range(30)]
@@ -183,7 +183,7 @@ def test_story_that_a_site_repeats_teaches_nothing() -> None:
 
 
 def test_bulletins_of_a_site_stay_told_apart() -> None:
-    """What fills a template's holes is content: bulletins stay unique, their reposts elsewhere are linked to each."""
+    """What fills a template's holes is content: bulletins stay unique, and each repost is linked to its own."""
     numbers, bulletins = iter(Random(4).sample(range(100, 1000), 600)), list[str]()
     for low, high, rain, wind, gust, damp in zip(*[numbers] * 6, strict=True):
         bulletins.append(
@@ -201,7 +201,7 @@ def test_bulletins_of_a_site_stay_told_apart() -> None:
 
 
 def test_shells_of_a_site_are_bare() -> None:
-    """Of a frame around nothing nothing is left: it is unique each time and attracts no story of the site."""
+    """A frame around nothing leaves nothing: it is unique each time and attracts no story of the site."""
     with _learnt() as engine:
         shells = [Article(f"e{number}", _framed("", "江边日报"), source="江边日报") for number in range(3)]
         short = Article("s", _framed("大桥今天通车。", "江边日报"), source="江边日报")

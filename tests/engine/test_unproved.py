@@ -1,4 +1,4 @@
-"""Copies that are proved without words: nothing but distances and fingerprints of copies is missing then."""
+"""Copies that are proved without words: they lack only their distances and fingerprints."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,14 +18,14 @@ def _decisions(stream: Sequence[Article], size: int, engine_settings: EngineSett
 
 
 def _wordless(decision: Decision) -> Decision:
-    """Return a decision without what follows from words alone."""
+    """Return a decision without what depends on words."""
     link = decision.link and replace(decision.link, hamming=None)
     return replace(decision, fingerprint=None, link=link)
 
 
 @pytest.mark.parametrize("size", [7, 100, 1000])
 def test_links_are_the_same_without_the_words_of_copies(size: int) -> None:
-    """In batches of any size the sample stream has the same outcomes; articles that are unique have a fingerprint."""
+    """In batches of any size the sample stream has the same outcomes, and unique articles have a fingerprint."""
     usual = _decisions(articles(), 1000, settings())
     unproved = _decisions(articles(), size, settings(text={"segment": "unproved"}))
     assert [_wordless(one) for one in unproved] == [_wordless(one) for one in usual]
@@ -41,7 +41,7 @@ def test_links_are_the_same_without_the_words_of_copies(size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 100])
 def test_copies_that_renew_a_text_are_found_by_the_tables_too(size: int) -> None:
-    """What later articles shall find is cut into words, though its content proves that it is a copy."""
+    """A text that later articles must find is cut into words, even if its content proves that it is a copy."""
     body, tables = bodies()[0], settings(landmarks={"enabled": False}, window={"days": 2}, simhash=WIDE)
     stream = [Article(f"n{n}", body, published_ms=BEGIN + n * 12 * HOUR) for n in range(9)]
     stream.append(Article("near", "本报讯" + body, published_ms=BEGIN + 97 * HOUR))
@@ -52,9 +52,9 @@ def test_copies_that_renew_a_text_are_found_by_the_tables_too(size: int) -> None
 
 
 def test_copy_of_a_copy_that_the_tables_alone_prove_is_cut_into_words_after_all() -> None:
-    """By landmarks it is a copy of the one before it in its batch, which is not indexed once the tables were asked."""
+    """Landmarks make it a copy of the previous one in the batch, which is not indexed once the tables are asked."""
     text = bodies()[0]
-    # Parts of the original, which count as no copies here, take all of its landmarks from it.
+    # Parts of the original, which do not count as duplicates here, displace all of its landmarks.
     parts = [text[start : start + len(text) * 2 // 5] for start in range(0, len(text), len(text) // 5)]
     stored = [Article("original", text), *(Article(f"part {number}", part) for number, part in enumerate(parts))]
     batch = [Article("copy", text + "完"), Article("copy of the copy", "讯" + text + "完")]

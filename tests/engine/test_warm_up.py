@@ -1,6 +1,6 @@
-"""What a warm-up promises: a stream that follows compiles nothing.
+"""After a warm-up, a stream compiles nothing more.
 
-Knows numba's dispatchers, in a process of their own: in this one other tests have compiled before.
+Knows numba's dispatchers, in a separate process: in this one, other tests have already compiled.
 """
 
 import subprocess
@@ -38,7 +38,7 @@ with Deduplicator(settings=settings(idf={"epoch_articles": 200}, window={"days":
 """
 
 
-# The state is another process's, and is empty when the query service warms up.
+# The state belongs to another process, and is empty when the query service warms up.
 _FILL = """
 import sys
 from stream_dedup import Deduplicator
@@ -86,13 +86,13 @@ def test_after_a_warm_up_a_stream_compiles_nothing() -> None:
 
 
 def test_after_a_warm_up_a_desk_compiles_nothing(tmp_path: Path) -> None:
-    """Whatever the state comes to hold later: nobody's question waits for a loop."""
+    """Whatever the state comes to hold later, no query waits for a loop to compile."""
     assert _told(_COMPILED + _DESK, str(tmp_path / "state"), _FILL) == "compiled []"
 
 
 def _told(script: str, *arguments: str) -> str:
     done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    # A desk tells besides that it finds no broker here.
+    # The query service also reports that it finds no broker here.
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("compiled")]
     return line

@@ -1,6 +1,6 @@
-"""The window: what is seen and for how long, to the millisecond, and what becomes of what has expired.
+"""The window: what is seen and for how long, to the millisecond, and what becomes of expired articles.
 
-Knows outcomes, progress and the keys of both stores; random streams stand in test_random_walk.
+Knows outcomes, progress and the keys of both stores; random streams are in test_random_walk.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ def _relations(stream: Sequence[Article], cuts: set[int]) -> list[Relation | Non
 @_CUTS
 @pytest.mark.parametrize(("age", "relation"), [(_LENGTH - 1, "exact"), (_LENGTH, "exact"), (_LENGTH + 1, None)])
 def test_article_is_seen_for_the_window_to_the_millisecond(cuts: set[int], age: int, relation: str | None) -> None:
-    """A copy is found while the stream's time is at most `window.days` behind the original's publication."""
+    """A copy is found while the stream's time is at most `window.days` after the original's publication."""
     stream = [article("old"), article("copy", at=BEGIN + age)]
     assert _relations(stream, cuts) == [None, relation]
 
@@ -43,7 +43,7 @@ def test_article_is_seen_for_the_window_to_the_millisecond(cuts: set[int], age: 
 @_CUTS
 @pytest.mark.parametrize(("age", "relation"), [(_LENGTH, "redelivery"), (_LENGTH + 1, None)])
 def test_id_is_remembered_for_the_window(cuts: set[int], age: int, relation: str | None) -> None:
-    """The same message is a redelivery while its decision is in the window; afterwards it is new."""
+    """The same message is a redelivery while its decision is in the window; after that it is new."""
     assert _relations([article("a"), article("a", at=BEGIN + age)], cuts) == [None, relation]
 
 
@@ -58,7 +58,7 @@ def test_revision_is_known_for_the_window(cuts: set[int], age: int, relation: st
 
 @_CUTS
 def test_publication_counts_and_not_arrival(cuts: set[int]) -> None:
-    """An article that came a day after its publication is forgotten a day earlier."""
+    """An article that arrived a day after its publication is forgotten a day earlier."""
     slow = article("slow", at=BEGIN + DAY, lag=DAY)
     for age, relation in ((_LENGTH, "exact"), (_LENGTH + 1, None)):
         assert _relations([slow, article("copy", variant=1, at=BEGIN + age)], cuts) == [None, relation]
@@ -66,7 +66,7 @@ def test_publication_counts_and_not_arrival(cuts: set[int]) -> None:
 
 @_CUTS
 def test_clock_that_runs_ahead_makes_nobody_old(cuts: set[int]) -> None:
-    """A time of publication after that of the message moves neither the window nor the article's own time."""
+    """A publication time later than the message's own moves neither the window nor the article's own time."""
     stream = [article("first"), article("ahead", 1, at=BEGIN + 1, lag=-1000 * DAY), article("copy", at=BEGIN + 2)]
     for age, relation in ((_LENGTH, "exact"), (_LENGTH + 1, None)):
         later = article("copy of the one ahead", 1, at=BEGIN + 1 + age)
@@ -75,7 +75,7 @@ def test_clock_that_runs_ahead_makes_nobody_old(cuts: set[int]) -> None:
 
 @_CUTS
 def test_late_article_is_judged_and_remembered_from_its_arrival(cuts: set[int]) -> None:
-    """What is older than the window when it comes is compared like others, and found for a whole window."""
+    """An article that is already older than the window is compared like others, and can be found for a whole window."""
     now = BEGIN + 100 * DAY
     stream = [
         article("now", at=now),
@@ -88,7 +88,7 @@ def test_late_article_is_judged_and_remembered_from_its_arrival(cuts: set[int]) 
 
 @_CUTS
 def test_text_is_remembered_as_long_as_copies_come(cuts: set[int]) -> None:
-    """A story that is copied again and again is one story, however long ago it began."""
+    """A story that is copied again and again stays one story, however long ago it began."""
     stream = [article(f"n{n}", at=BEGIN + n * _LENGTH * 3 // 4) for n in range(8)]
     with Deduplicator(settings=_SETTINGS) as engine:
         decisions = [decision for part in parts(stream, cuts) for decision in engine.process(part).decisions]
@@ -96,7 +96,7 @@ def test_text_is_remembered_as_long_as_copies_come(cuts: set[int]) -> None:
 
 
 def test_busy_story_has_few_entries() -> None:
-    """Of copies that come each hour one is put into the index for each eighth of the window, not each."""
+    """Of hourly copies, one per eighth of the window is indexed, not each."""
     with Deduplicator(settings=_SETTINGS) as engine:
         decisions = engine.add_batch([article(f"n{n}", at=BEGIN + n * HOUR) for n in range(48)])
     assert not any(decision.unique for decision in decisions[1:])
@@ -104,7 +104,7 @@ def test_busy_story_has_few_entries() -> None:
 
 
 def test_old_copies_of_old_articles_are_not_indexed() -> None:
-    """A backlog that is read again under other ids: none of it would be remembered longer by it."""
+    """A backlog read again under other ids is not indexed: none of it would be remembered longer."""
     stream = [article("now", 1, at=BEGIN + _LENGTH * 3 // 4)]
     lags = [_LENGTH * 3 // 4 - n * HOUR // 60 for n in range(48)]
     stream += [article(f"n{n}", at=BEGIN + _LENGTH * 3 // 4, lag=lag) for n, lag in enumerate(lags)]
@@ -115,7 +115,7 @@ def test_old_copies_of_old_articles_are_not_indexed() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_late_article_is_left_out_where_the_settings_say_so(size: int) -> None:
-    """It comes out unjudged, as too late, and nothing is remembered of it; the others are judged as without it."""
+    """It comes out unjudged, as too late, and leaves no trace; the others are judged as if it had not come."""
     now = BEGIN + 100 * DAY
     stream = [
         article("now", at=now),
@@ -146,7 +146,7 @@ def test_adding_a_late_article_tells_so() -> None:
 
 
 def test_articles_without_time_never_move_the_window() -> None:
-    """Where nobody knows a time nothing is ever forgotten, and no generation begins."""
+    """If no article has a time, nothing is ever forgotten, and no generation begins."""
     with Deduplicator(settings=_SETTINGS) as engine:
         engine.add_batch([Article(str(n), bodies()[n]) for n in range(60)])
         assert len(engine.progress.generations) == 1
@@ -155,7 +155,7 @@ def test_articles_without_time_never_move_the_window() -> None:
 
 
 def test_article_without_time_has_that_of_the_stream() -> None:
-    """Among others it counts as published when it came, and does not move the window."""
+    """Among others it counts as published on arrival, and does not move the window."""
     stream = [article("timed"), Article("timeless", bodies()[9]), article("within", 1, at=BEGIN + _LENGTH)]
     with Deduplicator(settings=_SETTINGS) as engine:
         engine.add_batch(stream)
@@ -166,7 +166,7 @@ def test_article_without_time_has_that_of_the_stream() -> None:
 
 
 def test_what_came_before_any_time_was_known_is_remembered() -> None:
-    """The first time that is known makes nothing old: what came before it goes with the first part of the window."""
+    """The first known time makes nothing old: what came before it expires with the first part of the window."""
     with Deduplicator(settings=_SETTINGS) as engine:
         engine.add_batch([Article("a", bodies()[0]), Article("a", bodies()[1]), article("b", 2)])
         assert engine.progress.stream_ms == BEGIN
@@ -181,12 +181,12 @@ def test_what_came_before_any_time_was_known_is_remembered() -> None:
 
 @pytest.fixture(params=["memory", "rocks"])
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], FileStore]:
-    """A maker of stores of both kinds."""
+    """A factory of stores of both kinds."""
     return lambda: MemoryStore() if request.param == "memory" else RocksStore(tmp_path / "state")
 
 
 def _stream(count: int, step: int, begin: int = BEGIN) -> list[Article | Withdrawal]:
-    """Return articles and withdrawals in steps of so many milliseconds, half of them copies."""
+    """Return articles and withdrawals, that many milliseconds apart, half of them copies."""
     items: list[Article | Withdrawal] = []
     for n in range(count):
         name, at = f"{begin}-{n}", begin + n * step
@@ -199,7 +199,7 @@ def _stream(count: int, step: int, begin: int = BEGIN) -> list[Article | Withdra
 
 
 def _check_keys(store: Store, engine: Deduplicator) -> None:
-    """Hold every key against the generations that are left."""
+    """Check every key against the remaining generations."""
     live = set(engine.progress.live)
     for family in EXPIRING:
         assert {int.from_bytes(key[:4], "big") for key, _ in store.items(family)} <= live
@@ -208,7 +208,7 @@ def _check_keys(store: Store, engine: Deduplicator) -> None:
 
 
 def test_expired_keys_leave_the_store(make_store: Callable[[], FileStore]) -> None:
-    """Keys of expired generations and their entries are gone; a reopened state holds the same and decides the same."""
+    """Keys and entries of expired generations are gone, and the only files left are those of live runs."""
     store = make_store()
     engine = Deduplicator(settings=_SETTINGS, store=store)
     stream = _stream(240, HOUR)
@@ -226,7 +226,7 @@ def test_expired_keys_leave_the_store(make_store: Callable[[], FileStore]) -> No
 
 
 def test_number_of_keys_reaches_a_plateau(make_store: Callable[[], FileStore]) -> None:
-    """On an endless stream every family but the counts, and all runs, stop growing after the first windows."""
+    """On an endless stream, every family and all runs stop growing after the first windows."""
     store = make_store()
     engine = Deduplicator(settings=_SETTINGS, store=store)
     sizes: list[dict[Family, int]] = []
@@ -238,14 +238,14 @@ def test_number_of_keys_reaches_a_plateau(make_store: Callable[[], FileStore]) -
     most = {family: max(size[family] for size in sizes[3:9]) for family in Family}
     for family in Family:
         assert most[family] > 0
-        # The windows differ by a few articles, for the texts come round in other places.
+        # The windows differ by a few articles, because the texts recur at different points.
         assert max(size[family] for size in sizes[9:]) <= most[family] * 1.15 + 1
     assert 0 < max(postings[9:]) <= max(postings[3:9]) * 1.15
     engine.close()
 
 
 def test_kept_is_the_window_and_at_most_one_more() -> None:
-    """The oldest generation began at most two windows ago, and all of the window is covered."""
+    """The oldest generation began at most two windows ago, and the whole window is covered."""
     with Deduplicator(settings=_SETTINGS) as engine:
         for item in _stream(240, HOUR):
             engine.process([item])
@@ -258,7 +258,7 @@ def test_kept_is_the_window_and_at_most_one_more() -> None:
 
 
 def test_epoch_ends_with_each_generation() -> None:
-    """The first article of a generation is judged with a new epoch: the changelog need not go back beyond that."""
+    """The first article of a generation is judged with a new epoch, so the changelog need not reach back further."""
     long_epochs = _SETTINGS.model_validate({**_SETTINGS.model_dump(), "idf": {"epoch_articles": 1000}})
     with Deduplicator(settings=long_epochs) as engine:
         for item in _stream(100, HOUR):
@@ -272,7 +272,7 @@ def test_epoch_ends_with_each_generation() -> None:
 
 @pytest.mark.parametrize("size", [1, 10, 500])
 def test_archive_with_gaps_is_replayed(size: int) -> None:
-    """A jump of months forgets all that was; each part of an archive is judged as if it were alone."""
+    """A gap of months expires everything before it; each part of an archive is judged as if it were alone."""
     months = [_stream(30, HOUR, BEGIN + month * 60 * DAY) for month in range(4)]
     alone = []
     for month in months:
@@ -290,7 +290,7 @@ def test_archive_with_gaps_is_replayed(size: int) -> None:
 
 
 def test_window_may_change_on_the_same_state(tmp_path: Path) -> None:
-    """A longer or shorter window from the next start on is no reason to begin anew."""
+    """A longer or shorter window takes effect at the next start; the state need not be rebuilt."""
     with Deduplicator(tmp_path, engine_settings(10)) as engine:
         engine.process(_stream(60, 2 * HOUR))
         engine.add(article("old", at=BEGIN + 5 * DAY))

@@ -1,6 +1,6 @@
 """Withdrawals: what is forgotten, who succeeds, and what is found afterwards.
 
-Knows outcomes, clusters and announcements; random streams stand in test_random_walk.
+Knows outcomes, clusters and announcements; random streams are in test_random_walk.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _URL = "https://u.example/1"
 
 @pytest.fixture(params=["one batch", "one by one"])
 def process(request: pytest.FixtureRequest) -> Iterator["Process"]:
-    """An engine that gets the items of a test together, or each alone."""
+    """An engine that gets the items of a test all at once, or one by one."""
     with Deduplicator(settings=_SETTINGS) as engine:
         yield Process(engine, whole=request.param == "one batch")
 
@@ -36,14 +36,14 @@ class Process:
         self._whole = whole
 
     def __call__(self, *items: Item) -> list[str]:
-        """Judge items; return what became of each in a few words."""
+        """Judge items; return a few words on what became of each."""
         batches: Sequence[Sequence[Item]] = [items] if self._whole else [[item] for item in items]
         self.judged = [self.engine.process(batch) for batch in batches]
         return [_words(outcome) for judged in self.judged for outcome in judged.outcomes]
 
     @property
     def clusters(self) -> dict[str, int | None]:
-        """What is told of clusters by now: copies by canonical article."""
+        """The latest reports on clusters: copies by canonical article."""
         told = {name: cluster for judged in self.judged for name, cluster in judged.clusters.items()}
         return {name: cluster.copies if cluster else None for name, cluster in told.items()}
 
@@ -58,7 +58,7 @@ def _words(outcome: Decision | Withdrawn | Unjudged) -> str:
 
 
 def test_unknown_article_cannot_be_withdrawn(process: Process) -> None:
-    """An id that was never seen, or not in the window, is unknown; nothing changes."""
+    """An id that was never seen, or has left the window, is unknown; nothing changes."""
     assert process(Withdrawal("a")) == ["a unknown_article"]
     stream: list[Item] = [
         article("a"),
@@ -70,13 +70,13 @@ def test_unknown_article_cannot_be_withdrawn(process: Process) -> None:
 
 
 def test_text_of_a_withdrawn_article_is_new_again(process: Process) -> None:
-    """After a withdrawal the text, and the id, are as if they had never come."""
+    """After a withdrawal, the text and the id are as if they had never come."""
     stream: list[Item] = [article("a"), Withdrawal("a"), article("b"), article("a", at=BEGIN + 1)]
     assert process(*stream) == ["a unique", "a withdrawn, now None", "b unique", "a exact of b"]
 
 
 def test_article_may_come_again_after_its_withdrawal(process: Process) -> None:
-    """The same message under the same id is neither a redelivery nor a revision then."""
+    """The same message under the same id is then neither a redelivery nor a revision."""
     assert process(article("a"), Withdrawal("a"), article("a"), article("a")) == [
         "a unique",
         "a withdrawn, now None",
@@ -102,7 +102,7 @@ def test_copy_succeeds_its_canonical_article(process: Process) -> None:
 
 
 def test_text_of_the_successor_is_found_also_beside_a_drifted_copy(process: Process) -> None:
-    """The new canonical article is in the index itself, though another member of its cluster is too."""
+    """The new canonical article is indexed itself, even if another member of its cluster is too."""
     stream: list[Item] = [
         article("a"),
         article("b", variant=1),
@@ -114,7 +114,7 @@ def test_text_of_the_successor_is_found_also_beside_a_drifted_copy(process: Proc
 
 
 def test_what_is_kept_in_reserve_is_no_candidate(process: Process) -> None:
-    """An entry kept of a copy is not found before its canonical article is withdrawn."""
+    """An entry kept for a copy is not found until its canonical article is withdrawn."""
     assert process(article("a"), article("b", variant=5), article("c", variant=5))[1:] == [
         "b contained of a",
         "c contained of a",
@@ -123,7 +123,7 @@ def test_what_is_kept_in_reserve_is_no_candidate(process: Process) -> None:
 
 
 def test_withdrawn_copy_leaves_its_cluster(process: Process) -> None:
-    """A copy that goes is no longer counted, and the canonical article stays."""
+    """A withdrawn copy is no longer counted, and the canonical article stays."""
     stream: list[Item] = [
         article("a"),
         article("b", variant=1),
@@ -136,7 +136,7 @@ def test_withdrawn_copy_leaves_its_cluster(process: Process) -> None:
 
 
 def test_withdrawals_of_a_whole_cluster_leave_nothing(process: Process) -> None:
-    """One after the other goes, readers are told of each, and the texts are new again."""
+    """As they go one by one, readers are told of each, and the texts are new again."""
     stream: list[Item] = [article("a"), article("b", variant=1), article("c", variant=2)]
     process(*stream)
     assert process(Withdrawal("a"), Withdrawal("c"), Withdrawal("b"), *stream[:1]) == [
@@ -151,14 +151,14 @@ def test_withdrawals_of_a_whole_cluster_leave_nothing(process: Process) -> None:
 
 
 def test_second_withdrawal_is_of_an_unknown_article(process: Process) -> None:
-    """What was withdrawn cannot be withdrawn again, by id or by URL."""
+    """A withdrawn article cannot be withdrawn again, by id or by URL."""
     stream: list[Item] = [article("a", url=_URL), Withdrawal("a"), Withdrawal("a"), Withdrawal("x", _URL)]
     assert process(*stream)[1:] == ["a withdrawn, now None", "a unknown_article", "x unknown_article"]
     assert [type(outcome) for outcome in process.judged[-1].outcomes][-1] is Unjudged
 
 
 def test_details_of_unknown_articles_do_not_depend_on_batches() -> None:
-    """The words of a dead letter are the same wherever the stream is cut."""
+    """A dead letter's wording is the same wherever the stream is cut."""
     stream: list[Item] = [article("a", url=_URL), Withdrawal("x", _URL), Withdrawal("y", _URL)]
     with Deduplicator(settings=_SETTINGS) as one, Deduplicator(settings=_SETTINGS) as other:
         outcomes = [outcome for item in stream for outcome in other.process([item]).outcomes]
@@ -166,7 +166,7 @@ def test_details_of_unknown_articles_do_not_depend_on_batches() -> None:
 
 
 def test_withdrawal_by_url(process: Process) -> None:
-    """Where no article of the id is known, that of the URL goes: the newest."""
+    """If the id is unknown, the newest article of the URL is withdrawn."""
     stream: list[Item] = [article("a", url=_URL), article("b", 1, url=_URL, at=BEGIN + 1), Withdrawal("url:1", _URL)]
     assert process(*stream, article("c", 1), article("d")) == [
         "a unique",
@@ -178,7 +178,7 @@ def test_withdrawal_by_url(process: Process) -> None:
 
 
 def test_withdrawal_by_url_takes_whoever_is_of_it_still(process: Process) -> None:
-    """Not the newest that ever was: that one may have another URL by now, or may be forgotten already."""
+    """Not simply the newest ever: that one may have another URL now, or may already be forgotten."""
     stream: list[Item] = [article("a", url=_URL), article("b", 1, url=_URL), article("b", 2, url="https://u.example/2")]
     assert process(*stream, Withdrawal("x", _URL))[3:] == ["a withdrawn, now None"]
     late = BEGIN + 10 * DAY
@@ -192,7 +192,7 @@ def test_withdrawal_by_url_takes_whoever_is_of_it_still(process: Process) -> Non
 
 
 def test_id_goes_before_url(process: Process) -> None:
-    """A withdrawal whose id is known takes that article, whatever its URL."""
+    """A withdrawal with a known id takes that article, whatever its URL."""
     stream: list[Item] = [article("a", url=_URL), article("b", 1), Withdrawal("b", _URL), article("c"), article("d", 1)]
     assert process(*stream)[2:] == ["b withdrawn, now None", "c exact of a", "d unique"]
 
@@ -210,7 +210,7 @@ def test_url_stays_with_its_newest_article(process: Process) -> None:
 
 
 def test_successor_that_has_expired_is_not_brought_back(process: Process) -> None:
-    """A copy that has left the window is nobody to be called by, and its text is not found."""
+    """A copy that has left the window cannot become canonical, and its text is not found."""
     late = BEGIN + DAY + 20 * HOUR
     stream: list[Item] = [
         article("a"),
@@ -227,7 +227,7 @@ def test_successor_that_has_expired_is_not_brought_back(process: Process) -> Non
 
 
 def test_successor_is_found_after_its_generation_has_begun() -> None:
-    """An entry in reserve that is older than the newest generation is found from its activation on."""
+    """A reserve entry that is older than the newest generation is found once it is activated."""
     with Deduplicator(settings=_SETTINGS) as engine:
         engine.process([article("a"), article("b", variant=5)])
         engine.process([article("x", 1, at=BEGIN + DAY), article("y", 2, at=BEGIN + DAY + HOUR)])
@@ -241,7 +241,7 @@ def test_successor_is_found_after_its_generation_has_begun() -> None:
 
 
 def test_withdrawal_is_no_article() -> None:
-    """Withdrawals are steps of the state, but are not counted as judged, and no words are counted for them."""
+    """Withdrawals are steps of the state, but do not count as judged, and add no word counts."""
     with Deduplicator(settings=_SETTINGS) as engine:
         engine.process([article("a")])
         judged, words = engine.progress.judged, engine.vocabulary()

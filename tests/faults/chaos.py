@@ -1,4 +1,4 @@
-"""What befalls a service: kills, pauses, damaged, deleted and full disks; and the wait until all is processed.
+"""Faults for a service: kills, pauses, damaged, deleted and full disks; and waiting until everything is processed.
 
 Knows processes, files and a group's offsets; knows nothing of what a record says.
 """
@@ -30,10 +30,10 @@ _FLIPPED_BYTES = 64
 
 
 def fused(step: Step, after: int = 1, signal: str = "kill") -> tuple[str, ...]:
-    """Return the program that runs the service until it reaches a step for the n-th time, and is hit there.
+    """Return the program that runs the service until it reaches a step for the n-th time, and then signals it.
 
     Args:
-        step: which.
+        step: the step.
         after: n.
         signal: 'kill' or 'stop'.
     """
@@ -44,12 +44,12 @@ def fused(step: Step, after: int = 1, signal: str = "kill") -> tuple[str, ...]:
 
 
 class Replica:
-    """A directory with a state, and the processes that live on it one after another.
+    """A directory with a state, and the processes that use it one after another.
 
-    As a context manager it kills the process that is left.
+    As a context manager it kills a process that is still running.
 
     Args:
-        directory: of the settings, the state and the logs; is made.
+        directory: of the settings, the state and the logs; created if missing.
         bootstrap: the broker.
         topics: what it reads and writes.
         flags: more settings, as `group.name=value`.
@@ -81,31 +81,31 @@ class Replica:
 
     @property
     def service(self) -> Service:
-        """The process at hand, or the one that was the last."""
+        """The current process, or the last one."""
         assert self._service is not None, "start() comes first"
         return self._service
 
     def start(self, program: Sequence[str] = SHIPPED) -> Self:
-        """Start a process; the one before must have ended."""
+        """Start a process; the previous one must have ended."""
         assert self._service is None or not self._service.running
         service = Service(self.directory, self._bootstrap, self._topics, *self._flags, program=program)
         self._service = service.__enter__()
         return self
 
     def revive(self) -> None:
-        """Start again if it has ended, as what supervises a container does."""
+        """Restart it if it has ended, as a container supervisor would."""
         if not self.service.running:
             self.codes.append(self.service.wait_end(0))
             self.start()
 
     def stop(self) -> None:
-        """Wait until it is ready and end it in order: in time, with exit code 0."""
-        # Before that a SIGTERM may come before the process knows what to do with it.
+        """Wait until it is ready and stop it cleanly: in time, with exit code 0."""
+        # Before that, SIGTERM may arrive before the process can handle it.
         self.service.wait_ready()
         self.service.stop()
 
     def pause(self) -> None:
-        """Send SIGSTOP: it stands still from now until `resume`."""
+        """Send SIGSTOP: it is frozen until `resume`."""
         self.service.pause()
 
     def resume(self) -> None:
@@ -113,12 +113,12 @@ class Replica:
         self.service.resume()
 
     def wait_paused(self) -> None:
-        """Wait until it is stopped by SIGSTOP, whoever sent it."""
+        """Wait until SIGSTOP has stopped it, whoever sent it."""
         wait_until(lambda: stands_still(self.service.pid), "stopped", START_SECONDS)
 
     @property
     def role(self) -> str:
-        """What it says that it is: 'active', 'standby' or 'restoring'; empty while it says nothing."""
+        """The role it reports: 'active', 'standby' or 'restoring'; empty while it reports none."""
         if not self.service.running or not self.service.events("starting"):
             return ""
         with suppress(OSError, HTTPException, AssertionError):
@@ -127,7 +127,7 @@ class Replica:
         return ""
 
     def wait_role(self, *roles: str, seconds: float = START_SECONDS) -> None:
-        """Wait until it has one of some roles."""
+        """Wait until it has one of these roles."""
         wait_until(lambda: self.role in roles, " or ".join(roles), seconds)
 
 
@@ -144,7 +144,7 @@ def active_one(replicas: Sequence[Replica]) -> Replica:
 
 
 def kill_at_random(replica: Replica, progress: "Progress", rng: random.Random, kills: int) -> None:
-    """Start and kill a replica again and again: in the middle of the work, or while it starts."""
+    """Start and kill a replica repeatedly, in mid-work or while it is starting."""
     for left in range(kills, 0, -1):
         replica.start()
         if rng.random() < 1 / 4:
@@ -162,7 +162,7 @@ class Progress:
     """How far a group has come in its input; as a context manager it closes its connection.
 
     Args:
-        bootstrap: the broker, by a way that no fault is put in.
+        bootstrap: the broker, at an address that is spared from faults.
         topics: input and group.
     """
 
@@ -182,7 +182,7 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """How many messages are behind the group's committed offsets; as far as known while the broker is away."""
+        """Messages before the group's committed offsets; the last known number while the broker is away."""
         with suppress(KafkaException):
             committed = self._consumer.committed(self._places, timeout=_QUERY_SECONDS)
             self._done = sum(max(place.offset, 0) for place in committed)
@@ -190,7 +190,7 @@ class Progress:
 
     @property
     def size(self) -> int:
-        """How many messages the input holds; asked until the broker answers, which may have to come back.
+        """Messages in the input; retried until the broker answers, even if it has to come back first.
 
         Raises:
             AssertionError: it does not.
@@ -207,19 +207,19 @@ class Progress:
 
     @property
     def remaining(self) -> int:
-        """How many messages are not processed yet."""
+        """Messages not yet processed."""
         return self.size - self.done
 
     def wait(self, count: int, replicas: Sequence[Replica], seconds: float = _PROCESS_SECONDS) -> None:
         """Wait until `count` messages are processed.
 
         Raises:
-            AssertionError: they are not at the deadline, or no process runs that could do it.
+            AssertionError: they are not at the deadline, or no process is running that could do it.
         """
         self._wait(count, replicas, seconds, _must_run)
 
     def finish(self, replicas: Sequence[Replica], count: int | None = None, seconds: float = _PROCESS_SECONDS) -> None:
-        """Wait until the whole input, or `count` messages, are processed; a replica that ends is started again.
+        """Wait until the whole input, or `count` messages, are processed; a replica that ends is restarted.
 
         Raises:
             AssertionError: they are not at the deadline.
@@ -261,7 +261,7 @@ def _tails(replicas: Sequence[Replica]) -> str:
 
 
 def flip_bytes(state: Path) -> None:
-    """Invert bytes in the middle of the largest table of a RocksDB database; it must not be open."""
+    """Invert bytes in the middle of a RocksDB database's largest table; the database must be closed."""
     table = max(state.rglob("*.sst"), key=_size)
     with table.open("r+b") as file:
         file.seek(_size(table) // 2)
@@ -271,7 +271,7 @@ def flip_bytes(state: Path) -> None:
 
 
 def truncate_manifest(state: Path) -> None:
-    """Cut the second half off the list of a RocksDB database's files; it must not be open."""
+    """Cut off the second half of a RocksDB database's list of files; the database must be closed."""
     manifest = max(state.rglob("MANIFEST-*"), key=_size)
     os.truncate(manifest, _size(manifest) // 2)
 
@@ -282,7 +282,7 @@ def delete_state(state: Path) -> None:
 
 
 def disk_bytes(directory: Path) -> int:
-    """Return the size of all files below a directory, some of which may vanish meanwhile."""
+    """Return the size of all files below a directory, even if some vanish meanwhile."""
     total = 0
     for folder, _, names in os.walk(directory):
         for name in names:
@@ -297,11 +297,11 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def small_disk(directory: Path, size: int) -> Iterator[Callable[[], None]]:
-    """Give a directory a disk of `size` bytes, and yield what makes it large.
+    """Give a directory a disk of `size` bytes, and yield a function that enlarges it.
 
-    Where this process may mount, it is a file system in memory, and what does not fit fails with ENOSPC. Elsewhere
-    no file of the processes that are started meanwhile can become larger than an eighth of the size: that fails with
-    EFBIG, the nearest thing to a full disk that a user without rights can have.
+    If this process may mount, it is a file system in memory, and writing too much fails with ENOSPC. Otherwise no file
+    of the processes started meanwhile can grow beyond an eighth of the size: that fails with EFBIG, the nearest thing
+    to a full disk for an unprivileged user.
     """
     directory.mkdir(parents=True, exist_ok=True)
     limit = memory_disk if _mount(directory, size) else file_limit
@@ -311,7 +311,7 @@ def small_disk(directory: Path, size: int) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def memory_disk(directory: Path, _size: int) -> Iterator[Callable[[], None]]:
-    """Unmount at the end what is mounted at a directory; yield what makes it large."""
+    """Yield a function that enlarges the file system mounted at a directory; unmount it at the end."""
     try:
         yield lambda: _run("mount", "-o", "remount,size=1g", str(directory))
     finally:
@@ -320,7 +320,7 @@ def memory_disk(directory: Path, _size: int) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def file_limit(_directory: Path, size: int) -> Iterator[Callable[[], None]]:
-    """Limit the files of this process, and of those that it starts, to an eighth of `size`; yield what lifts it."""
+    """Limit files of this process and its children to an eighth of `size`; yield a function that lifts the limit."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size // 8, before[1]))
     try:

@@ -1,4 +1,4 @@
-"""What came out for each message that went in, and whether the promise was kept: once each, and no contradiction.
+"""What came out for each incoming message, and whether the promise was kept: each exactly once, no contradictions.
 
 Knows the shapes of the outputs; knows nothing of what was done to the service, nor of how texts are judged.
 """
@@ -13,13 +13,13 @@ from tests.faults.workload import number_of
 from tests.stream.harness import Record, Topics, read_topics
 
 _READ_SECONDS = 120.0
-_SHOWN = 8  # messages of a fault that are named; the others are counted
-_VOLATILE = frozenset({"decided_at", "updated_at"})  # both are the clock at the decision
+_SHOWN = 8  # messages listed per fault; the rest are counted
+_VOLATILE = frozenset({"decided_at", "updated_at"})  # the time of the decision, in both cases
 _WITHDRAWN, _SUCCESSION = "withdrawn", "succession"
 
 
 class Place(NamedTuple):
-    """Where a message stands in the input."""
+    """The position of a message in the input."""
 
     topic: str
     partition: int
@@ -34,13 +34,13 @@ class Fate:
     """One record that answers a message of the input.
 
     Attributes:
-        place: of the message; None where it cannot be said which one is meant.
+        place: of the message; None if it cannot be determined.
         output: 'unique', 'duplicates' or 'dead'.
         id: of the article; empty for a dead letter.
         names: ids of earlier articles that the record refers to.
-        withdrawn: whether the article is withdrawn with it.
-        content: all of the record that does not differ between two runs.
-        altered: what of the message did not come through as it was; empty where all did.
+        withdrawn: whether the record withdraws the article.
+        content: everything in the record that should not differ between two runs.
+        altered: parts of the message that did not come through unchanged; empty if all did.
     """
 
     place: Place | None
@@ -60,9 +60,9 @@ class Outcome:
     """A run as a reader of committed messages sees it.
 
     Attributes:
-        places: of all messages that went in, in order.
-        fates: one for each record of unique articles, duplicates and dead letters, but for announcements.
-        announcements: records that answer no message: a cluster is called by another article now.
+        places: of all incoming messages, in order.
+        fates: one for each record of unique articles, duplicates and dead letters, except announcements.
+        announcements: records that answer no message: a cluster has another canonical article now.
         clusters: the last record of each key.
     """
 
@@ -73,7 +73,7 @@ class Outcome:
 
     @cached_property
     def answers(self) -> dict[Place, list[Fate]]:
-        """What came out for each message, in the order of the input; messages without an answer are left out."""
+        """What came out for each message, in input order; messages without an answer are left out."""
         answers: dict[Place, list[Fate]] = {place: [] for place in self.places}
         for fate in self.fates:
             if fate.place in answers:
@@ -82,27 +82,27 @@ class Outcome:
 
     @property
     def count(self) -> int:
-        """How many messages have an answer."""
+        """Number of messages that have an answer."""
         return len(self.answers)
 
     @property
     def ordered(self) -> bool:
-        """Whether the input has one partition: then the order of the input is that of the decisions."""
+        """Whether the input has a single partition, so that its order is the order of the decisions."""
         return len({place[:2] for place in self.places}) <= 1
 
 
 def read_outcome(bootstrap: str, topics: Topics) -> Outcome:
-    """Read the input and all outputs, read_committed, from their beginning to their ends of now."""
+    """Read the input and all outputs, read_committed, from beginning to current end."""
     names = (topics.input, *topics.outputs, topics.clusters)
     return outcome_of(read_topics(bootstrap, names, seconds=_READ_SECONDS), topics)
 
 
 def outcome_of(records: Mapping[str, Sequence[Record]], topics: Topics) -> Outcome:
-    """Put the records of all topics together.
+    """Combine the records of all topics.
 
     Args:
         records: by topic.
-        topics: which is which.
+        topics: the topic names.
     """
     inputs = records.get(topics.input, ())
     numbered = {number: record for record in inputs if (number := number_of(record)) is not None}
@@ -171,13 +171,13 @@ def _dead(record: Record, numbered: Mapping[int, Record]) -> Fate:
 
 
 def _sent(record: Record, numbered: Mapping[int, Record]) -> Record | None:
-    """Return the message that a record carries on, None where it says of none that it does."""
+    """Return the message that a record passes on, None if it names none."""
     number = number_of(record)
     return None if number is None else numbered.get(number)
 
 
 def _altered(record: Record, sent: Record | None, parts: Iterable[str]) -> str:
-    """Name the parts of a message that are not what was sent."""
+    """Name the parts of a message that differ from what was sent."""
     if sent is None:
         return ""
     now = {"key": record.key, "value": record.value, "headers": record.incoming_headers()}
@@ -186,12 +186,12 @@ def _altered(record: Record, sent: Record | None, parts: Iterable[str]) -> str:
 
 
 def _labels(record: Record) -> str:
-    """Return all of a message that was carried on but its value, which is compared with what was sent."""
+    """Return everything in a passed-on message except its value, which is compared with what was sent."""
     return repr((record.key, record.headers))
 
 
 def _content(record: Record) -> str:
-    """Return all of a record with a JSON object but when it was decided."""
+    """Return everything in a JSON record except the time of the decision."""
     if record.value is None:
         return "null"
     return repr({name: field for name, field in record.json().items() if name not in _VOLATILE})
@@ -201,12 +201,12 @@ def _content(record: Record) -> str:
 
 
 def faults(outcome: Outcome, reference: Outcome | None = None, *, repeats: bool = False) -> list[str]:
-    """Tell how a finished run breaks the promise; an empty list says that it keeps it.
+    """Return how a finished run breaks the promise; empty if it keeps it.
 
     Args:
         outcome: of the run, after everything was processed.
-        reference: of an undisturbed run over the same input of one partition, whose decisions must be the same.
-        repeats: whether a record may come again, the same under the same key: delivery at least once.
+        reference: of an undisturbed run over the same single-partition input, whose decisions must be the same.
+        repeats: whether a record may recur, unchanged and under the same key: at-least-once delivery.
     """
     missing = [place for place in outcome.places if place not in outcome.answers]
     return [
@@ -217,9 +217,9 @@ def faults(outcome: Outcome, reference: Outcome | None = None, *, repeats: bool 
 
 
 def faults_so_far(outcome: Outcome, reference: Outcome) -> list[str]:
-    """Tell how a run over an input of one partition breaks the promise in the middle of it.
+    """Return how an unfinished run over a single-partition input breaks the promise.
 
-    What came out must be an undisturbed run up to some message: nothing behind it, and no hole before it.
+    What came out must be an undisturbed run up to some message: nothing after it, and no gap before it.
     """
     holes = [place for place in outcome.places[: outcome.count] if place not in outcome.answers]
     return [
@@ -247,9 +247,9 @@ def _doubled(outcome: Outcome, *, repeats: bool) -> list[str]:
 
 
 def _contradictions(outcome: Outcome) -> list[str]:
-    """Find records that name an article which is not there at that moment.
+    """Find records that name an article that does not exist at that moment.
 
-    With one partition that is to the message; with several only an article that never was there is found.
+    With one partition this is exact to the message; with several, only an article that never existed is found.
     """
     there: set[str] = set() if outcome.ordered else {fate.id for fate in outcome.fates if fate.output != "dead"}
     found = []
@@ -273,7 +273,7 @@ def _differences(outcome: Outcome, reference: Outcome) -> list[str]:
 
 
 def _different_ends(outcome: Outcome, reference: Outcome, *, repeats: bool) -> list[str]:
-    """Compare what belongs to no single message: announcements, and what clusters have become."""
+    """Compare what does not belong to a single message: announcements, and the final clusters."""
     said, wanted = Counter(outcome.announcements), Counter(reference.announcements)
     if repeats:
         said, wanted = Counter(set(said)), Counter(set(wanted))
@@ -290,7 +290,7 @@ def _different_ends(outcome: Outcome, reference: Outcome, *, repeats: bool) -> l
 
 
 def _listed(what: str, of: Iterable[object]) -> list[str]:
-    """Return one line which counts the items and names the first ones; none where there are none."""
+    """Return one line that counts the items and lists the first ones; no line if there are none."""
     items = list(map(str, of))
     if not items:
         return []

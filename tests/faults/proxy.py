@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback whose traffic can be let through, slowed, held up or cut while it runs.
+"""A TCP proxy on loopback whose traffic can be passed, slowed, held or cut while it runs.
 
 Knows connections and bytes; knows nothing of Kafka.
 """
@@ -20,13 +20,13 @@ _CALL_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What becomes of the bytes.
+    """What happens to the bytes.
 
     Attributes:
         refused: whether connections are cut and new ones refused.
         held: whether connections are accepted and stay open, but nothing is forwarded until the next change.
         latency: seconds that each piece of up to 16 KB waits before the next is read.
-        rate: bytes a second of each connection and direction.
+        rate: bytes per second, for each connection and direction.
     """
 
     refused: bool = False
@@ -45,19 +45,18 @@ BLACK_HOLE = Traffic(held=True)
 
 
 def slow(latency: float, rate: float) -> Traffic:
-    """Return the traffic of a bad line: seconds of latency, bytes a second."""
+    """Return the traffic of a bad line: seconds of latency, bytes per second."""
     return Traffic(latency=latency, rate=rate)
 
 
 class Proxy:
-    """Forwards what comes in at `port`, in a thread of its own; use it as a context manager.
+    """Forwards what arrives at `port`, in its own thread; a context manager.
 
-    Bytes that were on their way when the traffic was held arrive when it passes again, as over a network that was
-    away for a while. A cut loses them.
+    Bytes in transit when the traffic is held arrive once it passes again, as after a network outage. A cut loses them.
     """
 
     def __init__(self) -> None:
-        # Never listens, but keeps the port: while the listener is closed nobody else can be given it.
+        # Never listens, but reserves the port: nobody else can get it while the listener is closed.
         self._holder = _bound_socket(0)
         self.port = int(self._holder.getsockname()[1])
         self._target: tuple[str, int] | None = None
@@ -70,16 +69,16 @@ class Proxy:
 
     @property
     def address(self) -> str:
-        """Where it listens, as `host:port`."""
+        """The address it listens on, as `host:port`."""
         return f"{HOST}:{self.port}"
 
     def forward_to(self, address: str) -> None:
-        """Say where connections go to, as `host:port`."""
+        """Set where connections are forwarded to, as `host:port`."""
         host, port = address.split(":")
         self._target = host, int(port)
 
     def set(self, traffic: Traffic) -> None:
-        """Change what becomes of the bytes, of open connections too; returns once it is so."""
+        """Change what happens to the bytes, in open connections too; returns once it is in effect."""
         self._call(self._set(traffic))
 
     def __enter__(self) -> Self:
@@ -128,7 +127,7 @@ class Proxy:
             self._end(writer)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward in both directions until one has ended."""
+        """Forward in both directions until one of them ends."""
         await self._passing()
         assert self._target is not None, "forward_to() comes first"
         there, back = await asyncio.open_connection(*self._target)
@@ -141,7 +140,7 @@ class Proxy:
             self._end(back)
 
     def _end(self, writer: asyncio.StreamWriter) -> None:
-        """Close a connection, after the last bytes or, where it is cut, at once."""
+        """Close a connection after its last bytes, or at once if it is cut."""
         if self._traffic.refused:
             writer.transport.abort()
         else:
@@ -155,7 +154,7 @@ class Proxy:
                 await writer.drain()
 
     async def _wait(self, size: int) -> None:
-        """Wait for as long as the traffic of now makes a piece wait; a change is heard at once."""
+        """Wait as long as the current traffic delays a piece; a change takes effect at once."""
         await self._passing()
         if seconds := self._traffic.delay(size):
             with suppress(TimeoutError):

@@ -17,11 +17,11 @@ SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
 class Fuse:
-    """Sends this process a signal when a step was reached for the n-th time.
+    """Sends this process a signal when a step is reached for the n-th time.
 
     Args:
-        step: which.
-        after: how often it is reached until then, from 1.
+        step: the step.
+        after: n, from 1.
         number: of the signal.
     """
 
@@ -31,7 +31,7 @@ class Fuse:
         self._signal = number
 
     def __call__(self, step: Step) -> None:
-        """Take the place of `protocol.reached`."""
+        """Stand in for `protocol.reached`."""
         if step is self._step:
             self._left -= 1
             if self._left == 0:
@@ -39,11 +39,11 @@ class Fuse:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Put the fuse in and run the command line of the service."""
+    """Install the fuse and run the service's command line."""
     options = _options(arguments)
     protocol.reached = Fuse(options.at, options.after, SIGNALS[options.signal])
     sys.argv[1:] = options.command
-    # Only now: the service's modules may take the function by its name.
+    # Only now, because the service's modules may import the function by name.
     runpy.run_module("stream_dedup", run_name="__main__", alter_sys=True)
 
 

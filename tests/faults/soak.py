@@ -1,6 +1,6 @@
-"""`python -m tests.faults.soak --minutes M`: constant load and random faults, measured, and in the end the same check.
+"""`python -m tests.faults.soak --minutes M`: constant load and random faults, measured, and the same check at the end.
 
-Knows load, faults by the clock and measurements; knows nothing of what a record says.
+Knows load, timed faults and measurements; knows nothing of what a record says.
 """
 
 import argparse
@@ -41,7 +41,7 @@ _FLAGS = (
     "kafka.consumer.heartbeat.interval.ms=500",
     "state.write_buffer_bytes=4194304",
 )
-_PART = 2_000  # varied articles that are made at a time
+_PART = 2_000  # varied articles made at a time
 _FLUSH_SECONDS = 120.0
 _DRAIN_SECONDS = 600.0
 _LOOK_SECONDS = 0.02
@@ -53,12 +53,12 @@ console = Console()
 
 
 class Load:
-    """Messages at a constant rate, in a thread, until the context is left; then all are with the broker.
+    """Sends messages at a constant rate, in a thread, until the context is left; then the broker has them all.
 
     Args:
         bootstrap: the broker; may go away and come back.
-        topic: where to.
-        rate: messages a second.
+        topic: to send to.
+        rate: messages per second.
     """
 
     def __init__(self, bootstrap: str, topic: str, rate: float) -> None:
@@ -70,7 +70,7 @@ class Load:
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,  # a broker that is killed must not make it write twice
+                "enable.idempotence": True,  # a killed broker must not cause duplicates
                 "message.timeout.ms": 0,
                 "message.max.bytes": LARGE,
                 "linger.ms": 5,
@@ -110,7 +110,7 @@ class Load:
 
 
 def varied_stories(seed: int) -> Iterator[Sample]:
-    """Yield the demo's stream and, between its messages, texts that no other part has: the index goes on growing."""
+    """Yield the demo's stream and, between its messages, texts found nowhere else, so that the index keeps growing."""
     hand_written = sample_stories(seed)
     for part in count(seed):
         for value in sample_articles(_PART, part):
@@ -121,7 +121,7 @@ def varied_stories(seed: int) -> Iterator[Sample]:
 
 
 def stamped(message: Labelled, moment: float) -> Incoming:
-    """Return a message published at a moment, seconds since 1970, where it says when; a broken one as it is."""
+    """Return a message with its `published_at`, if any, set to a time in seconds since 1970; broken ones unchanged."""
     incoming = message.incoming
     fields = json.loads(incoming.value) if incoming.value and message.kind != "broken" else {}
     if "published_at" not in fields:
@@ -138,8 +138,8 @@ class Row:
 
     Attributes:
         seconds: since the beginning.
-        sent: messages that went in, all together.
-        done: messages behind the group's offsets, all together.
+        sent: total messages sent.
+        done: total messages before the group's offsets.
         memory: resident bytes of all replicas.
         disk: bytes of all state directories.
     """
@@ -152,7 +152,7 @@ class Row:
 
     @property
     def lag(self) -> int:
-        """Messages that wait."""
+        """Messages waiting."""
         return max(self.sent - self.done, 0)
 
 
@@ -215,13 +215,13 @@ class Hit:
 
 @dataclass
 class Disorder:
-    """The faults that befall two replicas and their broker.
+    """Faults for two replicas and their broker.
 
     Attributes:
         broker: of both.
         replicas: the two.
         progress: of their group.
-        rng: chooses.
+        rng: chooses the faults.
     """
 
     broker: KafkaBroker
@@ -240,7 +240,7 @@ class Disorder:
         }
 
     def strike(self, began: Callable[[], float]) -> Hit:
-        """Let one thing befall them, wait until they decide again, and return what it was."""
+        """Cause one fault, wait until decisions are made again, and return the fault."""
         name = self.rng.choice(list(self._kinds))
         seconds, start = began(), time.monotonic()
         self._kinds[name]()
@@ -251,7 +251,7 @@ class Disorder:
         return Hit(seconds, name, time.monotonic() - start)
 
     def revive(self) -> None:
-        """Start replicas that have ended."""
+        """Restart replicas that have ended."""
         for replica in self.replicas:
             replica.revive()
 
@@ -352,7 +352,7 @@ class Soak:
     """A finished soak.
 
     Attributes:
-        rows: one a second.
+        rows: one per second.
         hits: the faults.
         codes: how replicas ended.
         found: faults of the outcome.
@@ -365,7 +365,7 @@ class Soak:
 
 
 def soak(options: argparse.Namespace, directory: Path) -> Soak:
-    """Run load and faults for the minutes asked for, finish, and check against an undisturbed run."""
+    """Run load and faults for the given minutes, finish, and check against an undisturbed run."""
     flags = (*_FLAGS, f"window.days={options.window_days}", *options.set)
     with ExitStack() as stack:
         broker = stack.enter_context(KafkaBroker({"group.min.session.timeout.ms": 1000}))
@@ -402,7 +402,7 @@ def _strike_by_the_clock(disorder: Disorder, sampler: Sampler, options: argparse
 
 
 def _check(bootstrap: str, topics: Topics, directory: Path, flags: tuple[str, ...]) -> list[str]:
-    """Run once more over the same input, undisturbed, and compare."""
+    """Run once more, undisturbed, over the same input, and compare."""
     others = topics.with_other_outputs(bootstrap)
     with (
         Replica(directory / "undisturbed", bootstrap, others, *flags) as replica,
@@ -414,7 +414,7 @@ def _check(bootstrap: str, topics: Topics, directory: Path, flags: tuple[str, ..
 
 
 def main() -> int:
-    """Run, report, and return 1 where the promise was broken."""
+    """Run, report, and return 1 if the promise was broken."""
     options = _options()
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="stream-dedup-soak-") as directory:

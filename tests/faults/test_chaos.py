@@ -1,4 +1,4 @@
-"""The tools that do damage: that the damage is done, and where it must be undone, undone."""
+"""The tools that do damage: the damage is done, and undone where it must be."""
 
 import os
 import resource
@@ -18,7 +18,7 @@ _MEGABYTE = 1 << 20
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """A RocksDB database with a table, closed, one folder below."""
+    """A closed RocksDB database with a table, one folder below."""
     database = Rdict(str(tmp_path / "below"), Options(raw_mode=True))
     for key in _KEYS:
         database[key] = os.urandom(20)
@@ -36,19 +36,19 @@ def _read(state: Path) -> int:
 
 
 def test_sound_database_is_read(state: Path) -> None:
-    """Before any damage all keys are there."""
+    """Before any damage, all keys are there."""
     assert _read(state) == len(_KEYS)
 
 
 def test_flipped_bytes_are_noticed_by_rocksdb(state: Path) -> None:
-    """A table with flipped bytes cannot be read to its end."""
+    """A table with flipped bytes cannot be read to the end."""
     flip_bytes(state)
-    with pytest.raises(Exception, match="Corruption"):  # its own errors are of no other class
+    with pytest.raises(Exception, match="Corruption"):  # RocksDB's errors have no class of their own
         _read(state)
 
 
 def test_truncated_manifest_is_not_noticed_by_rocksdb(state: Path) -> None:
-    """A database without the end of its list of files opens without a word, and its tables are gone."""
+    """A database whose list of files is cut off opens without an error, and its tables are gone."""
     truncate_manifest(state)
     assert _read(state) == 0
 
@@ -71,9 +71,9 @@ def _fill(file: Path, size: int) -> None:
 def test_small_disk_runs_full_and_grows(
     disk: Callable[[Path, int], AbstractContextManager[Callable[[], None]]], tmp_path: Path
 ) -> None:
-    """A file larger than the disk fails for want of room, one after it has grown does not; at the end nothing is left.
+    """A file larger than the disk fails for lack of space, but fits after it grows; at the end nothing is left.
 
-    That holds for a mounted disk, where this process may mount, and for the limit that takes its place elsewhere.
+    This holds for a mounted disk, if this process may mount, and for the limit that replaces it elsewhere.
     """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with disk(tmp_path / "disk", 2 * _MEGABYTE) as grow:
@@ -87,7 +87,7 @@ def test_small_disk_runs_full_and_grows(
 
 
 def test_fused_program_names_step_and_signal() -> None:
-    """The program that runs the service with a fuse ends in --, so that its arguments follow."""
+    """The program that runs the service with a fuse ends in --, so that the service's arguments follow."""
     assert fused(Step.READ, 3, "stop") == (
         *("tests.faults.runner", "--at", "read", "--after", "3"),
         *("--signal", "stop", "--"),

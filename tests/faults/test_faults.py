@@ -1,4 +1,4 @@
-"""The promise under faults: each message comes out exactly once, and as if nothing had happened, whatever happens."""
+"""The promise under faults: each message comes out exactly once, as if nothing had happened, whatever happens."""
 
 import os
 import random
@@ -53,12 +53,12 @@ _FLAGS = (
     "kafka.reconnect.backoff.max.ms=500",
 )
 _AT_LEAST_ONCE = "commit.guarantee=at_least_once"
-# The smallest that RocksDB takes: the state then has tables on disk, not only a log.
+# The smallest that RocksDB accepts: the state then has tables on disk, not only a log.
 _SMALL_BUFFERS = "state.write_buffer_bytes=1048576"
 _PATIENCE_SECONDS = 90.0
 _SLOW_LINE = slow(0.005, 1_000_000)
 _TRICKLE = slow(0.05, 20_000)
-_SILENT_ATTEMPTS = 3  # until the broker is heard again
+_SILENT_ATTEMPTS = 3  # until the broker can be reached again
 _LONG = pytest.mark.timeout(300 + 10 * KILLS + 10 * OUTAGE_SECONDS)
 
 
@@ -67,8 +67,8 @@ class Stage:
     """What all runs share.
 
     Attributes:
-        broker: a broker of their own, which may be killed.
-        proxy: before it.
+        broker: their own broker, which may be killed.
+        proxy: in front of it.
         messages: of the input, by number.
         topics: of the undisturbed run; others read its input.
         reference: what came out of it.
@@ -90,7 +90,7 @@ class Run:
     Attributes:
         stage: what all runs share.
         directory: of the replicas.
-        topics: outputs of its own.
+        topics: with its own outputs.
         progress: of its group.
     """
 
@@ -100,12 +100,12 @@ class Run:
     progress: Progress
 
     def replica(self, name: str, *flags: str, bootstrap: str | None = None) -> Replica:
-        """Return a replica which has not started yet."""
+        """Return a replica that is not started yet."""
         address = bootstrap or self.stage.broker.bootstrap
         return Replica(self.directory / name, address, self.topics, *_FLAGS, *flags)
 
     def outcome(self) -> Outcome:
-        """Return what has come out until now."""
+        """Return what has come out so far."""
         return read_outcome(self.stage.broker.bootstrap, self.topics)
 
     def check(self, *, repeats: bool = False) -> None:
@@ -115,8 +115,8 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def stage(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:  # noqa: ARG001  # asked for what it does
-    """A broker that lets sessions be short, an input of one partition, and an undisturbed run over it."""
+def stage(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:  # noqa: ARG001  # needed for its effect
+    """A broker that allows short sessions, a single-partition input, and an undisturbed run over it."""
     with Proxy() as proxy, KafkaBroker({"group.min.session.timeout.ms": 1000}, proxy_port=proxy.port) as broker:
         proxy.forward_to(broker.proxied)
         topics, messages = fresh_topics(broker.bootstrap), workload(SIZE)
@@ -131,7 +131,7 @@ def stage(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def run(stage: Stage, tmp_path: Path) -> Iterator[Run]:
-    """A run with outputs of its own; the line to the broker is good again at its end."""
+    """A run with its own outputs; the connection to the broker is restored at its end."""
     with _new_run(stage, tmp_path) as run:
         yield run
     stage.proxy.set(PASS)
@@ -148,7 +148,7 @@ def _new_run(stage: Stage, directory: Path) -> Iterator[Run]:
 
 
 def test_undisturbed_run_keeps_the_promise(stage: Stage) -> None:
-    """Without faults each message comes out once and nothing contradicts."""
+    """Without faults, each message comes out once and nothing contradicts."""
     assert stage.reference.count == SIZE
     assert faults(stage.reference) == []
 
@@ -169,12 +169,12 @@ def test_undisturbed_run_holds_what_faults_could_break(stage: Stage) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One of several processes that live on the same state one after another.
+    """One of several processes that use the same state one after another.
 
     Attributes:
-        code: how it ended; None where it had to be ended.
-        found: faults of what a reader saw then.
-        count: messages with an answer then.
+        code: how it ended; None if it had to be killed at the deadline.
+        found: faults that a reader saw at that point.
+        count: messages with an answer at that point.
     """
 
     code: int | None
@@ -184,7 +184,7 @@ class Life:
 
 @pytest.fixture(scope="module")
 def lives(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> dict[Step, tuple[Life, Life]]:
-    """The life that ended at each step, and the one after it, which began on what it left. The last one finished."""
+    """For each step, the life that ended there and the next, which started on what it left. The last life finishes."""
     with _new_run(stage, tmp_path_factory.mktemp("lives")) as run, run.replica("killed") as replica:
         lives = [_killed_at(step, run, replica) for step in Step]
         run.progress.finish([replica.start()])
@@ -195,7 +195,7 @@ def lives(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> dict[Step, 
 
 
 def _killed_at(step: Step, run: Run, replica: Replica) -> Life:
-    """Live until the second time that a step is reached."""
+    """Run until a step is reached for the second time."""
     replica.start(fused(step, after=2))
     code = None
     with suppress(subprocess.TimeoutExpired):
@@ -208,7 +208,7 @@ def _killed_at(step: Step, run: Run, replica: Replica) -> Life:
 @pytest.mark.parametrize("step", Step)
 @_LONG
 def test_kill_after_a_step(lives: dict[Step, tuple[Life, Life]], step: Step) -> None:
-    """After SIGKILL at any step readers see whole commits only, and the next process goes on behind them."""
+    """After SIGKILL at any step, readers see only whole commits, and the next process resumes after them."""
     killed, following = lives[step]
     assert killed.code == -signal.SIGKILL
     assert not killed.found, "\n".join(killed.found)
@@ -228,7 +228,7 @@ def test_kills_at_random_times(run: Run) -> None:
 
 @_LONG
 def test_at_least_once_repeats_only_the_same(run: Run) -> None:
-    """Without transactions kills may repeat records, the same ones under the same keys, and lose none."""
+    """Without transactions, kills may repeat records, unchanged and under the same keys, but lose none."""
     with run.replica("killed", _AT_LEAST_ONCE) as replica:
         for step in (Step.PUBLISHED, Step.LOGGED, Step.CONFIRMED, Step.APPLIED):
             replica.start(fused(step, after=3))
@@ -244,7 +244,7 @@ def test_at_least_once_repeats_only_the_same(run: Run) -> None:
 @pytest.mark.parametrize("step", [Step.DECIDED, Step.OFFSETS_SENT])
 @_LONG
 def test_zombie_writes_nothing(run: Run, step: Step) -> None:
-    """A process that wakes up after another one took over writes nothing more, and ends with exit code 4."""
+    """A process that wakes up after another took over writes nothing more, and ends with exit code 4."""
     with run.replica("zombie") as zombie, run.replica("successor") as successor:
         zombie.start(fused(step, after=4, signal="stop")).wait_paused()
         run.progress.finish([successor.start()])
@@ -256,7 +256,7 @@ def test_zombie_writes_nothing(run: Run, step: Step) -> None:
 
 @_LONG
 def test_zombie_without_transactions_leaves_the_changelog_whole(run: Run) -> None:
-    """Nothing fences it, so it asks the group: records of two writers could not be restored."""
+    """Nothing fences it, so it asks the group: a changelog with records of two writers could not be restored."""
     with run.replica("zombie", _AT_LEAST_ONCE) as zombie, run.replica("successor", _AT_LEAST_ONCE) as successor:
         zombie.start(fused(Step.DECIDED, after=4, signal="stop")).wait_paused()
         run.progress.finish([successor.start()])
@@ -271,7 +271,7 @@ def test_zombie_without_transactions_leaves_the_changelog_whole(run: Run) -> Non
 
 
 def test_question_to_a_silent_group_holds_nobody_up(stage: Stage) -> None:
-    """It waits as long as it is told and no longer, takes part in the group meanwhile, and hears the answer later."""
+    """It waits as long as it is told and no longer, stays in the group meanwhile, and gets the answer later."""
     topic = f"t{uuid4().hex[:12]}.owner"
     create_topic(stage.broker.bootstrap, topic)
     member = Ownership(Settings.model_validate({"kafka": {"bootstrap.servers": stage.proxy.address}}), topic)
@@ -295,7 +295,7 @@ def test_question_to_a_silent_group_holds_nobody_up(stage: Stage) -> None:
 
 @_LONG
 def test_replicas_killed_in_turn(run: Run) -> None:
-    """Of two replicas the standby takes over when the active one is killed, again and again."""
+    """Each time the active one of two replicas is killed, the standby takes over."""
     rounds = 3
     with run.replica("one") as one, run.replica("two") as two:
         replicas = [one.start(), two.start()]
@@ -313,7 +313,7 @@ def test_replicas_killed_in_turn(run: Run) -> None:
 
 @_LONG
 def test_replicas_over_several_partitions(stage: Stage, tmp_path: Path) -> None:
-    """With three partitions, and a replica that leaves in order and comes back, each message comes out once too."""
+    """With three partitions, and a replica that stops and comes back, each message still comes out once."""
     bootstrap = stage.broker.bootstrap
     topics = fresh_topics(bootstrap, partitions=3)
     produce(bootstrap, topics.input, [message.incoming for message in workload(SIZE, partitions=3)])
@@ -333,7 +333,7 @@ def test_replicas_over_several_partitions(stage: Stage, tmp_path: Path) -> None:
 
 @_LONG
 def test_rebalance_during_replay(run: Run) -> None:
-    """A replica that joins and leaves while another one replays the changelog changes nothing."""
+    """A replica that joins and leaves while another replays the changelog changes nothing."""
     with (
         run.replica("first") as first,
         run.replica("second", bootstrap=run.stage.proxy.address) as second,
@@ -355,7 +355,7 @@ def test_rebalance_during_replay(run: Run) -> None:
 @pytest.mark.parametrize("traffic", [_TRICKLE, BLACK_HOLE])
 @_LONG
 def test_stop_during_replay(run: Run, traffic: Traffic) -> None:
-    """A stop during the replay ends the process in order and in time, whether the broker answers or not."""
+    """A stop during the replay ends the process cleanly and in time, whether or not the broker answers."""
     with (
         run.replica("first") as first,
         run.replica("second", bootstrap=run.stage.proxy.address) as second,
@@ -375,7 +375,7 @@ def test_stop_during_replay(run: Run, traffic: Traffic) -> None:
 
 @_LONG
 def test_stops_at_random_times(run: Run) -> None:
-    """Whenever a stop comes, and whatever the broker does then, the process ends in order and in time; all goes on."""
+    """Whenever a stop comes, and whatever the broker does, the process ends cleanly and in time; the work resumes."""
     rng = random.Random("stops")
     with run.replica("stopped", bootstrap=run.stage.proxy.address) as replica:
         for traffic in rng.choices([PASS, _SLOW_LINE, _TRICKLE, BLACK_HOLE, CUT], k=KILLS // 2):
@@ -393,7 +393,7 @@ def test_stops_at_random_times(run: Run) -> None:
 
 @_LONG
 def test_end_of_the_changelog_is_asked_again_while_the_broker_is_silent(stage: Stage) -> None:
-    """Also where the question never left the client, since the one before it has no answer: it is no refusal."""
+    """Even if a request never left the client because the previous one is unanswered: that is not a refusal."""
     topic, waits = f"t{uuid4().hex[:12]}", count(1)
     create_topic(stage.broker.bootstrap, topic)
     kafka = {"bootstrap.servers": stage.proxy.address, "consumer.max.in.flight": "1"}
@@ -404,7 +404,7 @@ def test_end_of_the_changelog_is_asked_again_while_the_broker_is_silent(stage: S
 
     with closing(ChangelogReader(Settings.model_validate({"kafka": kafka}), topic, wait)) as reader:
         reader.seek(0)
-        # From here on a request for records is under way.
+        # From here on, a request for records is in flight.
         assert reader.read(1.0, 1) == []
         stage.proxy.set(BLACK_HOLE)
         assert reader.bounds() == (0, 0)
@@ -416,7 +416,7 @@ def test_end_of_the_changelog_is_asked_again_while_the_broker_is_silent(stage: S
 
 @_LONG
 def test_deleted_state(run: Run) -> None:
-    """A state directory that is deleted between two processes is rebuilt from the changelog."""
+    """A state directory that is deleted between two processes is restored from the changelog."""
     with run.replica("deleted") as replica:
         for count in (SIZE // 3, SIZE * 2 // 3):
             run.progress.wait(count, [replica.start()])
@@ -430,7 +430,7 @@ def test_deleted_state(run: Run) -> None:
 @pytest.mark.parametrize("damage", [flip_bytes, truncate_manifest])
 @_LONG
 def test_damaged_state(run: Run, damage: Callable[[Path], None]) -> None:
-    """A damaged database is not taken for a sound one: it is rebuilt, or the process says where to delete it."""
+    """A damaged database is not accepted as valid: it is rebuilt, or the process says which directory to delete."""
     with run.replica("damaged", _SMALL_BUFFERS) as replica:
         run.progress.wait(SIZE // 2, [replica.start()])
         replica.stop()
@@ -441,7 +441,7 @@ def test_damaged_state(run: Run, damage: Callable[[Path], None]) -> None:
 
 
 def _finish_or_delete(run: Run, replica: Replica) -> None:
-    """Finish the input; where a process ends because of its state, delete that as its message says."""
+    """Finish the input; if a process ends because of its state, delete the state as its message says."""
     wait_until(
         lambda: not replica.service.running or run.progress.remaining == 0, "processed, or ended", _PATIENCE_SECONDS
     )
@@ -455,7 +455,7 @@ def _finish_or_delete(run: Run, replica: Replica) -> None:
 
 @_LONG
 def test_full_disk(run: Run) -> None:
-    """A process whose disk runs full ends with exit code 1 and says why; with more room it goes on."""
+    """A process whose disk fills up ends with exit code 1 and says why; with more room it resumes."""
     replica = run.replica("full", _SMALL_BUFFERS)
     with small_disk(replica.state, run.stage.state_bytes // 2) as make_room, replica:
         assert replica.start().service.wait_end(_PATIENCE_SECONDS) == 1
@@ -473,7 +473,7 @@ def test_full_disk(run: Run) -> None:
 
 @_LONG
 def test_broker_killed_and_restarted(run: Run) -> None:
-    """A broker that is killed in the middle of the work and comes back is waited for."""
+    """If the broker is killed in mid-work and comes back, the service waits for it."""
     with run.replica("waiting", "commit.articles=10") as replica:
         run.progress.wait(SIZE // 4, [replica.start()])
         run.stage.broker.kill()
@@ -487,7 +487,7 @@ def test_broker_killed_and_restarted(run: Run) -> None:
 def test_reader_of_what_is_there_waits_no_longer_than_it_says(
     traffic: Traffic, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`tail --last` of a broker that is lost once the ends are known is told so: it would wait for them for ever."""
+    """If the broker is lost once the ends are known, `tail --last` reports it instead of waiting forever."""
 
     class Interrupted(Tail):
         def _places(self, last: int | None) -> list[TopicPartition]:
@@ -509,7 +509,7 @@ def test_reader_of_what_is_there_waits_no_longer_than_it_says(
 
 @_LONG
 def test_broker_slow_silent_and_refusing(run: Run) -> None:
-    """On a bad line to the broker, with no answer for a while and with refused connections, the work goes on after."""
+    """After a bad connection, a silent broker and refused connections, the work resumes."""
     proxy = run.stage.proxy
     with run.replica("waiting", bootstrap=proxy.address) as replica:
         proxy.set(_SLOW_LINE)

@@ -1,4 +1,4 @@
-"""The checker itself: each way to break the promise is found in made-up records, and named."""
+"""The checker itself: each way to break the promise is found and named in made-up records."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ _INPUT = [_sent(0, "a"), _sent(1, "b"), _sent(2), _sent(3, "c"), _sent(4, "a"), 
 
 
 def _sound() -> Records:
-    """Return a sound run: a is unique, b and c copy it, one is broken, a is withdrawn, d is unique."""
+    """Return a valid run: a is unique, b and c copy it, one is broken, a is withdrawn, d is unique."""
     a, b, broken, c, gone, d = _INPUT
     return {
         "in": list(_INPUT),
@@ -79,14 +79,14 @@ def _changed(change: Change) -> Outcome:
 
 
 def test_sound_run_has_no_faults() -> None:
-    """A run that keeps the promise has no fault, by itself and beside itself."""
+    """A run that keeps the promise has no fault, alone or compared with itself."""
     outcome = _outcome(_sound())
     assert outcome.count == len(_INPUT)
     assert faults(outcome) == faults(outcome, outcome) == faults_so_far(outcome, outcome) == []
 
 
 def test_moment_of_the_decision_may_differ() -> None:
-    """Two runs decide at other moments, and clusters pass through other states: that is no difference."""
+    """Two runs may decide at different times, and clusters may pass through different states."""
 
     def later(records: Records) -> None:
         records["duplicates"][0] = _link(_INPUT[1], "a", decided_at="2026-11-21T00:00:00.000Z")
@@ -142,7 +142,7 @@ def _relink(records: Records, place: int, matched: str) -> None:
 
 @pytest.mark.parametrize("name", _BROKEN)
 def test_broken_promise_is_found_without_a_reference(name: str) -> None:
-    """What is lost, doubled, invented, altered or contradicts an earlier record is named, with its place."""
+    """Lost, doubled, invented, altered or contradicting records are named, with their position."""
     change, kind, shown = _BROKEN[name]
     found = "\n".join(faults(_changed(change)))
     assert kind in found
@@ -185,7 +185,7 @@ _OTHERWISE: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.parametrize("name", _OTHERWISE)
 def test_other_decision_is_found_beside_a_reference(name: str) -> None:
-    """What is sound by itself but not what an undisturbed run gives is found beside that run."""
+    """A run that is valid by itself but differs from an undisturbed one is found by comparing the two."""
     change, shown = _OTHERWISE[name]
     outcome = _changed(change)
     assert faults(outcome) == []
@@ -193,7 +193,7 @@ def test_other_decision_is_found_beside_a_reference(name: str) -> None:
 
 
 def test_repeats_must_be_the_same() -> None:
-    """With delivery at least once a record may come again, but only the same one on the same topic."""
+    """With at-least-once delivery a record may recur, but only unchanged and on the same topic."""
     reference = _outcome(_sound())
 
     def again(records: Records) -> None:
@@ -215,7 +215,7 @@ def test_repeats_must_be_the_same() -> None:
 
 
 def test_unfinished_run_may_end_anywhere_but_has_no_hole() -> None:
-    """In the middle of a run later messages may be missing, but none before one that came out."""
+    """In an unfinished run later messages may be missing, but none before one that came out."""
     reference = _outcome(_sound())
 
     def cut(records: Records) -> None:
@@ -232,7 +232,7 @@ def test_unfinished_run_may_end_anywhere_but_has_no_hole() -> None:
 
 
 def test_many_faults_are_counted_and_some_named() -> None:
-    """Of many messages the first are named and all are counted."""
+    """The first of many messages are named, and all are counted."""
     records: Records = {"in": [_sent(number) for number in range(1000)]}
     (told,) = faults(_outcome(records))
     assert told.startswith("lost: messages that came out nowhere: 1000\n  0@0\n  0@1\n")
@@ -240,7 +240,7 @@ def test_many_faults_are_counted_and_some_named() -> None:
 
 
 def test_order_of_several_partitions_is_not_known() -> None:
-    """With several partitions a name may come from a later place, but must have been there at some time."""
+    """With several partitions a named article may come later, but must exist at some point."""
     records = _sound()
     records["in"] = [*_INPUT, replace(_sent(6, "e"), partition=1, offset=0)]
     records["unique"].append(_unique(records["in"][-1]))
@@ -251,7 +251,7 @@ def test_order_of_several_partitions_is_not_known() -> None:
 
 
 def test_input_that_holds_messages_twice_is_refused() -> None:
-    """A producer that wrote a message twice is a fault of the test, not of the service."""
+    """A message written twice by the producer is the test's fault, not the service's."""
     records = _sound()
     records["in"].append(replace(_sent(0, "a"), offset=6))
     with pytest.raises(AssertionError, match="holds them twice"):

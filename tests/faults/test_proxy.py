@@ -1,4 +1,4 @@
-"""What the proxy does to a real client's traffic, and that the broker keeps its clients behind it."""
+"""What the proxy does to a real client's traffic, and that clients of the broker stay behind it."""
 
 import time
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Proxy, slow
 from tests.stream.harness import Incoming, create_topic, produce, read_topics
 
 _MEGABYTE = 1 << 20
-_PATIENCE_SECONDS = 20.0  # with what must get through, on a machine that has much to do
+_PATIENCE_SECONDS = 20.0  # for what must get through on a busy machine
 
 
 @pytest.fixture(scope="module")
 def proxy() -> Iterator[Proxy]:
-    """A proxy before a broker."""
+    """A proxy in front of a broker."""
     with Proxy() as proxy, KafkaBroker(proxy_port=proxy.port) as broker:
         proxy.forward_to(broker.proxied)
         yield proxy
@@ -26,7 +26,7 @@ def proxy() -> Iterator[Proxy]:
 
 @pytest.fixture
 def topic(proxy: Proxy) -> Iterator[str]:
-    """A topic with one message of a megabyte, written and then read by the proxy, which passes all again at the end."""
+    """A topic with one message of a megabyte, written through the proxy, which passes everything again at the end."""
     name = f"t{uuid4().hex[:12]}"
     proxy.set(PASS)
     create_topic(proxy.address, name)
@@ -50,14 +50,14 @@ def _answers(address: str, seconds: float) -> bool:
 
 
 def test_clients_stay_behind_the_proxy(proxy: Proxy, topic: str) -> None:
-    """Who comes in by the proxy is told the proxy's address, writes and reads through it."""
+    """Clients that connect through the proxy are given its address, and write and read through it."""
     brokers = AdminClient({"bootstrap.servers": proxy.address}).list_topics(timeout=_PATIENCE_SECONDS).brokers
     assert [f"{node.host}:{node.port}" for node in brokers.values()] == [proxy.address]
     assert _read(proxy, topic) == _MEGABYTE
 
 
 def test_cut_refuses_and_comes_back(proxy: Proxy, topic: str) -> None:
-    """While it is cut nobody gets through; afterwards the same address works again, however often."""
+    """While it is cut nobody gets through; afterwards the same address works again, every time."""
     for _ in range(3):
         proxy.set(CUT)
         assert not _answers(proxy.address, 1)
@@ -67,7 +67,7 @@ def test_cut_refuses_and_comes_back(proxy: Proxy, topic: str) -> None:
 
 
 def test_cut_ends_open_connections(proxy: Proxy, topic: str) -> None:
-    """A client that is connected loses its connection, and finds the way back by itself."""
+    """A connected client loses its connection, and reconnects by itself."""
     client = AdminClient({"bootstrap.servers": proxy.address, "log_level": 0, "reconnect.backoff.max.ms": 100})
     assert topic in client.list_topics(timeout=_PATIENCE_SECONDS).topics
     proxy.set(CUT)
@@ -78,7 +78,7 @@ def test_cut_ends_open_connections(proxy: Proxy, topic: str) -> None:
 
 
 def test_black_hole_swallows_until_it_ends(proxy: Proxy, topic: str) -> None:
-    """In a black hole requests get no answer; when it ends an open connection goes on where it was."""
+    """In a black hole requests get no answer; when it ends, an open connection carries on where it was."""
     client = AdminClient({"bootstrap.servers": proxy.address, "log_level": 0})
     assert topic in client.list_topics(timeout=_PATIENCE_SECONDS).topics
     proxy.set(BLACK_HOLE)
@@ -92,7 +92,7 @@ def test_black_hole_swallows_until_it_ends(proxy: Proxy, topic: str) -> None:
 
 
 def test_slow_line_bounds_the_rate(proxy: Proxy, topic: str) -> None:
-    """A megabyte takes the seconds that the rate says; the traffic can be let go in the middle."""
+    """A megabyte takes the seconds that the rate implies, and still arrives whole."""
     proxy.set(slow(0.001, _MEGABYTE / 2))
     began = time.monotonic()
     assert _read(proxy, topic) == _MEGABYTE
@@ -100,7 +100,7 @@ def test_slow_line_bounds_the_rate(proxy: Proxy, topic: str) -> None:
 
 
 def test_slow_line_becomes_fast_at_once(proxy: Proxy, topic: str) -> None:
-    """A piece that waits on a slow line goes on when the line becomes fast."""
+    """A piece delayed on a slow line moves on as soon as the line is fast."""
     client = AdminClient({"bootstrap.servers": proxy.address, "log_level": 0})
     assert topic in client.list_topics(timeout=_PATIENCE_SECONDS).topics
     proxy.set(slow(60, _MEGABYTE))

@@ -1,4 +1,4 @@
-"""The fail points: that they hit the process, and that nothing in what is shipped can reach them."""
+"""The fail points: they hit the process, and nothing that is shipped can activate them."""
 
 import ast
 import os
@@ -27,14 +27,14 @@ def _nothing(step: Step) -> None:
 
 
 def test_shipped_fail_point_does_nothing() -> None:
-    """`reached` is compiled to the same bytes as a function without a body: it returns, and that is all."""
+    """`reached` compiles to the same bytes as a function without a body: it only returns."""
     assert protocol.reached.__code__.co_code == _nothing.__code__.co_code
     assert protocol.reached.__code__.co_names == ()
     assert protocol.reached.__closure__ is None
 
 
 def test_nothing_in_the_package_replaces_the_fail_point() -> None:
-    """Modules of the package define it once, import it and call it; none assigns to it or looks it up by a name."""
+    """Modules of the package define it once, import it and call it; none assigns to it or looks it up by name."""
     uses = [use for path in _PACKAGE.rglob("*.py") for use in _uses(ast.parse(path.read_text(encoding="utf-8")))]
     assert uses.count("defined") == 1
     assert "changed" not in uses
@@ -51,7 +51,7 @@ def _uses(module: ast.Module) -> list[str]:
         }:
             uses.append("used" if isinstance(node.ctx, ast.Load) else "changed")
         elif isinstance(node, ast.Constant) and node.value == "reached":
-            uses.append("changed")  # setattr, or an entry of a module's dictionary
+            uses.append("changed")  # setattr, or an entry in a module's dictionary
     return uses
 
 
@@ -63,7 +63,7 @@ def test_no_setting_knows_of_steps() -> None:
 
 @pytest.mark.parametrize("option", [("--at", "committed"), ("--after", "3"), ("--signal", "stop")])
 def test_shipped_command_has_no_such_option(option: tuple[str, str]) -> None:
-    """The service's own command refuses the runner's options, before and behind `run`."""
+    """The service's own command refuses the runner's options, before and after `run`."""
     for arguments in ((*option, "run"), ("run", *option)):
         refused = CliRunner().invoke(app, arguments)
         assert refused.exit_code == 2
@@ -75,7 +75,7 @@ def test_shipped_command_has_no_such_option(option: tuple[str, str]) -> None:
 def test_fuse_sends_its_signal_at_the_step_for_the_nth_time(
     step: Step, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each step, and no other, sends this process the signal when it is reached for the third time, and only then."""
+    """Each step sends this process the signal when it is reached for the third time; no other step does."""
     sent: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda *hit: sent.append(hit))
     fuse = Fuse(step, 3, number)
@@ -87,7 +87,7 @@ def test_fuse_sends_its_signal_at_the_step_for_the_nth_time(
 
 
 def test_fuse_kills_the_process() -> None:
-    """A process with a fuse ends by SIGKILL, and says nothing more."""
+    """A process with a fuse ends by SIGKILL, and prints nothing more."""
     ended = _run(
         """
         from stream_dedup.stream import protocol
@@ -113,7 +113,7 @@ def _run(script: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_runner_runs_the_command_line() -> None:
-    """Behind -- stands the service's own command line; its exit code is that of the runner."""
+    """The service's own command line follows --; the runner returns its exit code."""
     command = [sys.executable, "-m", "tests.faults.runner", "--at", "read", "--", "config", "--set", "no.such=1"]
     ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 2

@@ -1,4 +1,4 @@
-"""The workload: deterministic, labelled, ids of its own for each seed, and everything in it that could confuse."""
+"""The workload: deterministic, labelled, with different ids for each seed, and with every kind of confusing message."""
 
 import json
 from collections import Counter, defaultdict
@@ -18,12 +18,12 @@ def test_workload_is_the_same_at_each_call() -> None:
 
 
 def test_workload_begins_like_a_longer_one() -> None:
-    """A longer workload goes on where a shorter one ends."""
+    """A longer workload continues where a shorter one ends."""
     assert workload(2000)[:700] == workload(700)
 
 
 def test_all_kinds_are_there() -> None:
-    """A thousand messages hold all kinds; most are stories."""
+    """A thousand messages include all kinds; most are stories."""
     kinds = Counter(message.kind for message in workload(1000))
     assert set(kinds) == set(KINDS)
     assert kinds["story"] > 700
@@ -37,17 +37,17 @@ def test_messages_are_numbered() -> None:
 
 
 def test_ids_of_different_streams_differ() -> None:
-    """An id comes again where it is meant to only: as redelivery, revision or withdrawal."""
+    """An id recurs only where intended: as a redelivery, revision or withdrawal."""
     first: dict[str, bytes | None] = {}
     for message in workload(3000):
         name = _id(message)
         if message.kind == "story" and name is not None:
-            # The sample streams have a few redeliveries of their own: the same message again.
+            # The sample streams contain a few redeliveries of their own: the same message again.
             assert first.setdefault(name, message.incoming.value) == message.incoming.value
 
 
 def test_aftermaths_follow_what_they_are_about() -> None:
-    """What is mixed in has the key of an article that came before; redeliveries alone have its bytes too."""
+    """Mixed-in messages have the key of an earlier article; only redeliveries also have its bytes."""
     values: defaultdict[str, set[bytes | None]] = defaultdict(set)
     for message in workload(2000):
         name, value = _id(message) or "", message.incoming.value
@@ -63,7 +63,7 @@ def test_aftermaths_follow_what_they_are_about() -> None:
 
 
 def test_messages_of_an_id_are_in_one_partition() -> None:
-    """With several partitions all are used, and an id stays in its own."""
+    """With several partitions all are used, and each id stays in one."""
     partitions: defaultdict[str, set[int]] = defaultdict(set)
     for message in workload(1000, partitions=3):
         partitions[_id(message) or ""].add(message.incoming.partition)
@@ -73,6 +73,6 @@ def test_messages_of_an_id_are_in_one_partition() -> None:
 
 
 def test_stream_has_no_end() -> None:
-    """More than one sample stream follows upon another, the giant message of each but the first left out."""
+    """Sample streams follow one another; the giant message is left out of all but the first."""
     sizes = [len(message.incoming.value or b"") for message in islice(endless(), 3000)]
     assert sum(size > 1_000_000 for size in sizes) == 1

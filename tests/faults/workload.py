@@ -1,4 +1,4 @@
-"""A stream of labelled messages with all that an index must not be confused by, the same at each call.
+"""A stream of labelled messages with everything that must not confuse an index, the same at each call.
 
 Knows the demo's samples and what is mixed in between them; knows nothing of what the service makes of any.
 """
@@ -18,7 +18,7 @@ from tests.stream.harness import Headers, Incoming, Record
 NUMBER_HEADER = "n"
 KINDS = ("story", "broken", "redelivery", "revision", "tombstone", "deleted")
 _SHARE_MIXED_IN = 0.12
-_REMEMBERED = 400  # messages back from which something is taken up again
+_REMEMBERED = 400  # how far back a mixed-in message may refer, in messages
 _MANY_BYTES = 100_000  # the one giant of a sample stream comes once, not with every seed
 
 
@@ -37,7 +37,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An article that came before.
+    """An earlier article.
 
     Attributes:
         id: its id.
@@ -55,19 +55,19 @@ class _Known:
 def workload(size: int, partitions: int = 1, seed: int = 20) -> list[Labelled]:
     """Return the first messages of the endless stream.
 
-    With one partition two runs over them must come to the same decisions. With several the order between partitions is
-    the broker's business, and links may differ from run to run; messages of one id are in one partition always.
+    With one partition, two runs over them must reach the same decisions. With several, the broker determines the order
+    between partitions, and links may differ from run to run; messages of one id are always in the same partition.
 
     Args:
         size: how many.
         partitions: of the input topic.
-        seed: another one gives other bulletins, reposts and times, and other ids; the hand-written texts are the same.
+        seed: determines the bulletins, reposts, times and ids; the hand-written texts are always the same.
     """
     return list(islice(endless(partitions, seed), size))
 
 
 def sample_stories(seed: int) -> Iterator[Sample]:
-    """Yield the demo's streams one after another without an end, each with ids of its own."""
+    """Yield the demo's streams one after another, endlessly, each with its own ids."""
     for later in count(seed):
         for sample in sample_stream(later):
             if later == seed or len(sample.value or b"") < _MANY_BYTES:
@@ -77,12 +77,12 @@ def sample_stories(seed: int) -> Iterator[Sample]:
 def endless(
     partitions: int = 1, seed: int = 20, stories: Callable[[int], Iterator[Sample]] = sample_stories
 ) -> Iterator[Labelled]:
-    """Yield messages without an end; see `workload`.
+    """Yield messages endlessly; see `workload`.
 
     Args:
         partitions: of the input topic.
         seed: of the stories, and of what is mixed in.
-        stories: what it is mixed in between, from a seed.
+        stories: makes the stories from a seed; other messages are mixed in between them.
     """
     for number, (kind, incoming) in enumerate(_mixed(seed, stories(seed))):
         name = incoming.key or str(number).encode()
@@ -91,13 +91,13 @@ def endless(
 
 
 def number_of(record: Record) -> int | None:
-    """Return the number of a message that has its headers still, None where it is none of ours."""
+    """Return the number of a message that still has its headers, None if it is not one of the workload."""
     number = dict(record.headers).get(NUMBER_HEADER)
     return int(number) if number else None
 
 
 def _mixed(seed: int, stories: Iterator[Sample]) -> Iterator[tuple[str, Incoming]]:
-    """Yield stories and broken messages, and now and then what happens to an article that came before."""
+    """Yield stories and broken messages, and now and then a message about an earlier article."""
     rng = Random(f"mixed/{seed}")
     known: deque[_Known] = deque(maxlen=_REMEMBERED)
     for sample in stories:
@@ -110,7 +110,7 @@ def _mixed(seed: int, stories: Iterator[Sample]) -> Iterator[tuple[str, Incoming
 
 
 def _named(sample: Sample, seed: int) -> Sample:
-    """Put the seed before the id, in the message and in its key; the key is always there, for the partition."""
+    """Put the seed before the id, in the message and in its key; the key is always set, to select the partition."""
     if sample.id is None or sample.value is None:
         return sample
     name = f"{seed}-{sample.id}"
@@ -123,7 +123,7 @@ def _redelivery(known: _Known, _other: _Known) -> Incoming:
 
 
 def _revision(known: _Known, other: _Known) -> Incoming:
-    """Take the first third of the text away, and put the beginning of another one behind the rest."""
+    """Drop the first third of the text, and append the beginning of another one."""
     fields, body = known.fields(), str(known.fields()["body"])
     fields["body"] = f"{body[len(body) // 3 :]}\n更正：{str(other.fields()['body'])[:120]}"
     return Incoming(_json(fields), known.sample.key)

@@ -1,4 +1,4 @@
-"""The image, built once, and the broker that it is tried on."""
+"""The image, built once, and the broker for testing it."""
 
 import time
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ class Built:
     Attributes:
         containers: the store that has it.
         name: in the store.
-        base: that it was built on.
-        seconds: that the build took.
+        base: the image it was built on.
+        seconds: how long the build took.
     """
 
     containers: Containers
@@ -35,7 +35,7 @@ class Built:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
-    """The image, as `make image` builds it, on a base like that of the registry."""
+    """The image, built as `make image` does, on a base like the one in the registry."""
     check_tools()
     with closing(Containers(tmp_path_factory.mktemp("containers"))) as containers:
         base = containers.base()
@@ -55,7 +55,7 @@ def bootstrap() -> Iterator[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what tests have measured, as they recorded it by `record_property`."""
+    """Show what tests have measured, as recorded with `record_property`."""
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{name}: {value}")

@@ -1,6 +1,6 @@
-"""Images and containers without a daemon, in a store of their own: built by buildah, run by podman.
+"""Images and containers without a daemon, in a separate store: built by buildah, run by podman.
 
-Knows the two tools and what a machine without systemd wants of them; knows nothing of what an image holds.
+Knows the two tools and what they need on a machine without systemd; knows nothing of what an image contains.
 """
 
 import json
@@ -18,20 +18,20 @@ from typing import Any
 from tests.programs import missing
 
 _TOOLS = ("buildah", "podman", "runc", "mmdebstrap")
-_KEYS = ("debian-archive-keyring", "gpg")  # without them mmdebstrap trusts Debian on Debian alone
+_KEYS = ("debian-archive-keyring", "gpg")  # without them mmdebstrap trusts Debian only when run on Debian
 _MISSING = (
     f"the tests of the image want {', '.join(_TOOLS)} and root: `apt-get install --no-install-recommends "
     f"{' '.join((*_TOOLS, *_KEYS))}` on Debian or Ubuntu"
 )
 _REQUIRED = "IMAGE_REQUIRED"  # set where all tests have to run
-_BASE = "IMAGE_BASE"  # names a base of a registry, where one can be reached
-_SCRATCH = "/tmp:size=64m,mode=1777"  # noqa: S108  # of the container, as in compose.yaml
+_BASE = "IMAGE_BASE"  # names a base in a registry, if one can be reached
+_SCRATCH = "/tmp:size=64m,mode=1777"  # noqa: S108  # in the container, as in compose.yaml
 _BUILD_SECONDS = 900.0
 _RUN_SECONDS = 120.0
 
 
 def check_tools() -> None:
-    """Skip the tests where a tool is missing, and say how to get it, unless it must be there (CI)."""
+    """If a tool is missing, skip the tests and say how to get it; fail where it is required (CI)."""
     if os.getuid() != 0 or not all(map(shutil.which, _TOOLS)):
         missing(_MISSING, _REQUIRED)
 
@@ -55,7 +55,7 @@ class Containers:
     """A store of images and containers.
 
     Args:
-        folder: of the store; some gigabytes.
+        folder: of the store; takes some gigabytes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,12 +74,12 @@ class Containers:
         ]
 
     def base(self) -> str:
-        """Return an image like python:3.11-slim-bookworm: that which `$IMAGE_BASE` names, else one out of packages."""
+        """Return an image like python:3.11-slim-bookworm: the one named by `$IMAGE_BASE`, or one made from packages."""
         if named := os.environ.get(_BASE):
             return named
         tar, name = self._folder / "base.tar", "localhost/base:bookworm"
         include = "--include=python3,python3-venv,ca-certificates"
-        # Without what the official image leaves out too.
+        # Leave out what the official image leaves out too.
         without = [f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "man", "locale", "info")]
         _checked(
             ["mmdebstrap", "--quiet", "--variant=minbase", include, *without, "bookworm", str(tar)], _BUILD_SECONDS
@@ -102,18 +102,18 @@ class Containers:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def inspect(self, image: str) -> dict[str, Any]:
-        """Return what an image tells of itself."""
+        """Return the image's own description."""
         found: list[dict[str, Any]] = json.loads(_checked([*self._podman, "image", "inspect", image], _RUN_SECONDS))
         return found[0]
 
     def run(self, image: str, *arguments: str, entrypoint: str | None = None) -> Ended:
-        """Run a command in a container as careful as `compose.yaml` describes it, until it ends."""
+        """Run a command to its end, in a container with the restrictions of `compose.yaml`."""
         override = [] if entrypoint is None else ["--entrypoint", entrypoint]
         return _ended([*self._podman, "run", "--rm", *_careful(), *override, image, *arguments], _RUN_SECONDS)
 
     @contextmanager
     def started(self, image: str, environment: Mapping[str, str], volume: Path) -> Iterator["Container"]:
-        """Run a container beside the test, and remove it in the end.
+        """Run a container alongside the test, and remove it at the end.
 
         Args:
             image: its name.
@@ -132,10 +132,10 @@ class Containers:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container that runs or has ended.
+    """A container that is running or has ended.
 
     Attributes:
-        podman: the command and where its store is.
+        podman: the command, with the location of its store.
         name: of the container.
     """
 
@@ -151,22 +151,22 @@ class Container:
         return _ended([*self.podman, "healthcheck", "run", self.name], _RUN_SECONDS)
 
     def running(self) -> bool:
-        """Tell whether it has not ended."""
+        """Return whether it is still running."""
         return bool(self._state()["Running"])
 
     def stop(self, patience: float) -> tuple[int, float]:
-        """Send the image's stop signal; return the exit code and the seconds to the end."""
+        """Send the image's stop signal; return the exit code and the seconds until it ended."""
         began = time.monotonic()
         _checked([*self.podman, "stop", "--time", f"{patience:.0f}", self.name], _RUN_SECONDS)
         return int(self._state()["ExitCode"]), time.monotonic() - began
 
     def log(self) -> str:
-        """Return all that it wrote."""
+        """Return everything it wrote."""
         ended = _ended([*self.podman, "logs", self.name], _RUN_SECONDS)
         return ended.out + ended.err
 
     def events(self) -> list[str]:
-        """Return the names of the events in its log, which is JSON a line."""
+        """Return the names of the events in its log, which has one JSON object per line."""
         return [json.loads(line)["event"] for line in self.log().splitlines() if line]
 
     def _state(self) -> dict[str, Any]:
@@ -176,19 +176,19 @@ class Container:
 
 
 def _careful() -> list[str]:
-    # Where the limits of this machine cannot be raised, the runtime's default of a million fails.
+    # If this machine's limits cannot be raised, the runtime's default of a million fails.
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return [
         *("--read-only", "--read-only-tmpfs=false", "--tmpfs", _SCRATCH),
         *("--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
         *("--network", "host", "--ulimit", f"nofile={files}:{files}", "--ulimit", "nproc=4096:4096"),
-        # Run by hand: systemd's timers, which would run it, are not everywhere.
+        # Health checks are run by hand: systemd timers, which would run them, are not available everywhere.
         *("--health-interval", "disable", "--log-driver", "k8s-file"),
     ]
 
 
 def _packages_paths() -> list[str]:
-    """Return what pip of this machine looks at beside its index: the build shall get packages from the same places."""
+    """Return paths that this machine's pip uses besides the index: the build must use the same sources."""
     named = (os.environ.get(name, "") for name in ("PIP_CERT", "PIP_FIND_LINKS"))
     return [path for path in named if path.startswith("/") and Path(path).exists()]
 

@@ -1,4 +1,4 @@
-"""Promises of the image: small, without rights, nothing to write but its state, no compiling, an end in order."""
+"""The image: small, unprivileged, only its state writable, nothing compiled at start, and a clean stop."""
 
 import json
 import shutil
@@ -20,9 +20,9 @@ from tests.stream.harness import Topics, article, collect, free_port, fresh_topi
 pytestmark = [pytest.mark.image, pytest.mark.timeout(1_800)]
 _UID = 10001
 _MOST_MEGABYTES = 420  # on top of the base
-_MOST_START_SECONDS = 60.0  # compiling would take minutes; alone on two cores it is a few seconds
+_MOST_START_SECONDS = 60.0  # compiling would take minutes; without it, alone on two cores, it is a few seconds
 _STOP_SECONDS = 10.0  # the service's promise
-_TOKEN = "a-token-of-some-length"  # noqa: S105  # of this test alone
+_TOKEN = "a-token-of-some-length"  # noqa: S105  # used only in this test
 _STORY = (
     "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开，附近的居民和游客都来捧场。镇里今年把摊位费由按月收改成按天收，"
     "雨天不来不收钱。卖藕片的郑巧云说，算下来比去年同期少交了四千多元，她用这笔钱换了一台静音排烟机。"
@@ -33,12 +33,12 @@ _OTHER = (
 
 
 def test_it_is_this_version(built: Built) -> None:
-    """The entry point is the command line, of the version that the package has."""
+    """The entry point is the command line, with the package's version."""
     assert built.containers.run(built.name, "--version").out.strip() == f"stream-dedup {__version__}"
 
 
 def test_settings_of_the_container(built: Built) -> None:
-    """State, port and log are set as a container wants them; the environment says so, so a file need not."""
+    """State, port and log are set for a container in its environment, so a file need not set them."""
     settings = json.loads(built.containers.run(built.name, "config", "--print").out)
     assert settings["state"]["directory"] == "/var/lib/stream-dedup"
     assert settings["http"]["host"] == "0.0.0.0"  # noqa: S104  # in a container
@@ -55,7 +55,7 @@ def test_extras_are_there(built: Built) -> None:
 
 
 def test_nobody_and_nothing_to_write(built: Built) -> None:
-    """It runs under a fixed number without rights, on a root that is read-only, and owns none of what it runs."""
+    """It runs under a fixed unprivileged uid, on a read-only root, and can write none of the files it runs."""
     script = "id -u; id -g; grep CapEff /proc/self/status; find /opt/stream-dedup -writable -not -type l; touch /opt/x"
     ended = built.containers.run(built.name, "-c", script, entrypoint="sh")
     assert ended.out.split() == [str(_UID), str(_UID), "CapEff:", "0000000000000000"]
@@ -63,7 +63,7 @@ def test_nobody_and_nothing_to_write(built: Built) -> None:
 
 
 def test_without_what_is_not_run(built: Built) -> None:
-    """No installer, no tests, no sources of the build."""
+    """No installer, no tests, no build sources."""
     script = (
         "cd /opt/stream-dedup && find . -name tests -o -name pip -o -name '*.whl' -o -name '*.pyi'; ls /src /wheels"
     )
@@ -73,7 +73,7 @@ def test_without_what_is_not_run(built: Built) -> None:
 
 
 def test_what_it_tells_of_itself(built: Built) -> None:
-    """Labels of the Open Container Initiative, user, ports, volume, signal and health check."""
+    """Open Container Initiative labels, user, ports, volume, signal and health check."""
     told = built.containers.inspect(built.name)
     config = told["Config"]
     labels = {name.removeprefix("org.opencontainers.image."): value for name, value in config["Labels"].items()}
@@ -90,7 +90,7 @@ def test_what_it_tells_of_itself(built: Built) -> None:
 
 
 def test_small(built: Built, record_property: Callable[[str, object], None]) -> None:
-    """It adds what is needed to its base, and no more."""
+    """It adds only what is needed to its base."""
     size = built.containers.inspect(built.name)["Size"] / 1e6
     base = built.containers.inspect(built.base)["Size"] / 1e6
     record_property(
@@ -100,7 +100,7 @@ def test_small(built: Built, record_property: Callable[[str, object], None]) -> 
 
 
 def test_health_check_fails_without_a_service(built: Built) -> None:
-    """Where nobody answers the health check says so, by its exit code."""
+    """If nobody answers, the health check fails with its exit code."""
     ended = built.containers.run(built.name, "-I", "/opt/stream-dedup/healthcheck.py", "/healthz", entrypoint="python3")
     assert ended.code == 1
     assert "refused" in ended.out
@@ -108,14 +108,14 @@ def test_health_check_fails_without_a_service(built: Built) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The service in a container, and where it answers."""
+    """The service in a container, and the ports it answers on."""
 
     container: Container
     port: int
     api_port: int
 
     def ask(self, path: str, port: int | None = None) -> tuple[int, str]:
-        """Return status and text of an answer; no answer is status 0."""
+        """Return the status and text of an answer; status 0 if there is none."""
         with closing(HTTPConnection("127.0.0.1", port or self.port, timeout=30)) as connection:
             try:
                 connection.request("GET", path, headers={"Authorization": f"Bearer {_TOKEN}"})
@@ -125,7 +125,7 @@ class Running:
                 return 0, ""
 
     def wait(self, path: str, port: int | None = None) -> None:
-        """Wait until a path answers well."""
+        """Wait until a path answers with 200."""
 
         def well() -> bool:
             assert self.container.running(), self.container.log()
@@ -136,7 +136,7 @@ class Running:
 
 @pytest.fixture
 def volume(tmp_path: Path) -> Path:
-    """A directory for the state, of the image's user."""
+    """A directory for the state, owned by the image's user."""
     directory = tmp_path / "state"
     directory.mkdir()
     shutil.chown(directory, _UID, _UID)
@@ -169,7 +169,7 @@ def _running(built: Built, settings: Mapping[str, str], volume: Path) -> Iterato
 def test_service_in_the_container(
     built: Built, bootstrap: str, volume: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """It starts without compiling, decides, answers, ends in order, and goes on where it was on the same volume."""
+    """It starts without compiling, decides, answers, stops cleanly, and resumes on the same volume."""
     topics = fresh_topics(bootstrap)
     settings = _settings(bootstrap, topics, free_port(), free_port())
     copy = _STORY.replace("静音排烟机", "二手冰柜")
@@ -201,7 +201,7 @@ def test_service_in_the_container(
 
 
 def test_end_in_its_first_moments(built: Built, volume: Path) -> None:
-    """A stop is heard before anything is loaded, though nobody but the service is process 1."""
+    """It handles a stop before anything is loaded, even as process 1."""
     with built.containers.started(built.name, {}, volume) as container:
         code, seconds = container.stop(2 * _STOP_SECONDS)
     assert code == 128 + signal.SIGTERM
@@ -209,5 +209,5 @@ def test_end_in_its_first_moments(built: Built, volume: Path) -> None:
 
 
 def _compiled_meanwhile(container: Container) -> str:
-    """Return what was compiled and not found: it stands beside the links to what is shipped."""
-    return container.execute("find", "/tmp", "-name", "*.nb?", "-type", "f").out  # noqa: S108  # the container's own
+    """Return compiled files that were not precompiled: these are not links to the shipped ones."""
+    return container.execute("find", "/tmp", "-name", "*.nb?", "-type", "f").out  # noqa: S108  # in the container

@@ -1,6 +1,6 @@
-"""Services under the eyes of a real Prometheus, with the shipped configuration and rules.
+"""Services scraped by a real Prometheus, with the shipped configuration and rules.
 
-Knows directories and intervals; knows nothing of what is asked.
+Knows directories and intervals; knows nothing of the queries.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,18 +15,18 @@ from tests.stream.harness import wait_until
 INTERVAL_SECONDS = 0.25
 FLAGS = ("kafka.statistics.interval.ms=500", "commit.articles=16", "idf.first_epoch_articles=100")
 _ALERT_SECONDS = 90.0
-# Where the disk of the tests fills up these are true of any service, and say nothing of the one that is tested.
+# If the test machine's disk is filling up, these fire for any service and say nothing about the one under test.
 _OF_THE_MACHINE = frozenset({"StreamDedupDiskFillsUp", "StreamDedupDiskNearlyFull", "StreamDedupDiskFull"})
 
 
 @contextmanager
 def scraped(directory: Path, ports: list[int], *, factor: float = 1.0) -> Iterator[Prometheus]:
-    """Run a Prometheus that scrapes some ports of this machine.
+    """Run a Prometheus that scrapes ports of this machine.
 
     Args:
         directory: for its configuration and data.
-        ports: of services, which need not run yet.
-        factor: by which the times of all rules are shorter.
+        ports: of services, which need not be running yet.
+        factor: by which all times in the rules are shortened.
     """
     targets = [f"127.0.0.1:{port}" for port in ports]
     config = write_config(directory, targets, interval=INTERVAL_SECONDS, factor=factor)
@@ -35,17 +35,17 @@ def scraped(directory: Path, ports: list[int], *, factor: float = 1.0) -> Iterat
 
 
 def firing(prometheus: Prometheus) -> set[str]:
-    """Return the names of the alerts that fire."""
+    """Return the names of the firing alerts."""
     return {alert.name for alert in prometheus.alerts() if alert.state == "firing"}
 
 
 def wait_firing(prometheus: Prometheus, *names: str, meanwhile: Callable[[], None] = lambda: None) -> None:
-    """Wait until alerts fire, others beside them or not.
+    """Wait until these alerts fire, whether or not others do.
 
     Args:
-        prometheus: is asked.
+        prometheus: to ask.
         names: of the alerts.
-        meanwhile: done before each look.
+        meanwhile: called before each look.
     """
 
     def look() -> bool:
@@ -56,7 +56,7 @@ def wait_firing(prometheus: Prometheus, *names: str, meanwhile: Callable[[], Non
 
 
 def wait_silent(prometheus: Prometheus, *names: str) -> None:
-    """Wait until alerts do not fire; without names until none does, but those of the machine's own disk."""
+    """Wait until these alerts no longer fire; without names, until none does but those of the machine's own disk."""
 
     def look() -> bool:
         fire = firing(prometheus)

@@ -44,14 +44,14 @@ class _Stage:
     end: float
 
     def has_data(self, expression: str) -> bool:
-        """Whether an expression has a value that is a number, at any time of the stream."""
+        """Whether an expression has a finite value at any time of the stream."""
         curves = self.prometheus.query_range(expression, self.begin, self.end, INTERVAL_SECONDS)
         return any(math.isfinite(value) for curve in curves for value in curve.values)
 
 
 @pytest.fixture(scope="module")
 def stage(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Stage]:
-    """An active process and a standby, through which the sample stream has passed, and corrections behind it."""
+    """An active process and a standby after the sample stream and some withdrawals."""
     directory = tmp_path_factory.mktemp("scraped")
     topics, ports = fresh_topics(bootstrap), [free_port(), free_port()]
     flags = (*FLAGS, *_SHADOW, f"shadow.topic={topics.group}.shadow")
@@ -70,7 +70,7 @@ def stage(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             messages = [*samples, *withdrawn]
             for first in range(0, len(messages), _BATCH):
                 if first == _FLUSHED_AFTER:
-                    # It writes out what the write buffers hold: of reading these the block cache knows nothing.
+                    # A snapshot flushes the write buffers: reads from them would not show in the block cache's metrics.
                     ask(active.directory / "state", directory / "snapshot", PATIENCE_SECONDS)
                 produce(bootstrap, topics.input, messages[first : first + _BATCH])
                 time.sleep(_PAUSE_SECONDS)
@@ -91,13 +91,13 @@ def _excused(expression: str) -> bool:
 
 @pytest.mark.parametrize("page", DASHBOARDS, ids=lambda page: page.name)
 def test_each_query_of_a_dashboard_has_data(stage: _Stage, page: Page) -> None:
-    """Of each panel and each annotation; but for what is said why."""
+    """Each query of a panel or annotation, except those with a stated reason for having none."""
     without = [one for one in _expressions(page) if not _excused(one) and not stage.has_data(one)]
     assert not without, "\n".join(without)
 
 
 def test_what_has_no_data_is_said_for_a_reason(stage: _Stage) -> None:
-    """No reason is there for a query that has data after all, or that nobody asks."""
+    """No reason is given for a query that does have data, or that does not exist."""
     expressions = [one for page in DASHBOARDS for one in _expressions(page)]
     for part in _WITHOUT_DATA:
         matching = [one for one in expressions if part in one]
@@ -107,19 +107,19 @@ def test_what_has_no_data_is_said_for_a_reason(stage: _Stage) -> None:
 
 @pytest.mark.parametrize("rule", [rule for rule in all_rules() if not rule.alert], ids=lambda rule: rule.name)
 def test_each_recorded_series_has_data(stage: _Stage, rule: Rule) -> None:
-    """What the rules record is there, with a number."""
+    """Every recording rule yields a series with a number."""
     assert stage.has_data(rule.name)
 
 
 def test_rules_are_evaluated_without_errors(stage: _Stage) -> None:
-    """All rules of the files are loaded, and Prometheus has nothing to say about any."""
+    """All rules of the files are loaded, and Prometheus reports no error for any."""
     rules = [rule for group in stage.prometheus.ask("rules")["groups"] for rule in group["rules"]]
     assert sorted(rule["name"] for rule in rules) == sorted(rule.name for rule in all_rules())
     assert [rule.get("lastError", "") for rule in rules if rule["health"] != "ok"] == []
 
 
 def test_named_metrics_are_those_that_the_service_shows(stage: _Stage) -> None:
-    """No dashboard and no rule names a metric that has not come from the scraped processes."""
+    """Dashboards and rules name only metrics that the scraped processes export."""
     shown = set(stage.prometheus.ask("label/__name__/values"))
     expressions = [one for page in DASHBOARDS for one in _expressions(page)]
     expressions += [rule.expression for rule in all_rules()]
@@ -129,6 +129,6 @@ def test_named_metrics_are_those_that_the_service_shows(stage: _Stage) -> None:
 
 
 def test_nothing_fires_where_all_is_well(stage: _Stage) -> None:
-    """Neither a first start, a stream with dead letters, a standby nor a change of the epoch is an alarm."""
+    """A first start, a stream with dead letters, a standby and a change of epoch raise no alert."""
     wait_until(lambda: len(stage.prometheus.query("up == 1")) == 2, "both are scraped")
     assert firing(stage.prometheus) == set()

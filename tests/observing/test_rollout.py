@@ -1,6 +1,6 @@
-"""What an operator does: a new version takes over from the old one, and a process comes back from nothing.
+"""What operators do: a new version takes over from the old one, and a process comes back from nothing.
 
-Two replicas under the eyes of a real Prometheus: no alert but that of a process which is meant to be away.
+Two replicas scraped by a real Prometheus: the only alert is for a process that is meant to be away.
 """
 
 import shutil
@@ -27,9 +27,9 @@ class _Pair:
     Attributes:
         bootstrap: the broker.
         topics: of the run.
-        old: the one that works at first.
-        new: the one that comes after it.
-        prometheus: scrapes both, with hurried rules.
+        old: the process that is active at first.
+        new: the one that replaces it.
+        prometheus: scrapes both, with accelerated rules.
     """
 
     bootstrap: str
@@ -46,14 +46,14 @@ class _Pair:
         produce(self.bootstrap, self.topics.input, stories)
 
     def wait_judged(self, count: int) -> None:
-        """Wait until so many articles are judged, whoever did it."""
+        """Wait until that many articles are judged, by whichever process."""
         query = "max(stream_dedup_state_articles_judged)"
         wait_until(lambda: [curve.values[0] for curve in self.prometheus.query(query)] == [count], f"{count} judged")
 
 
 @pytest.fixture(scope="module")
 def pair(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Pair]:
-    """The old one, at work."""
+    """Both replicas, of which only the old one is running."""
     directory, topics, ports = tmp_path_factory.mktemp("rollout"), fresh_topics(bootstrap), (free_port(), free_port())
     scraping = directory / "prometheus"
     scraping.mkdir()
@@ -67,7 +67,7 @@ def pair(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_
 
 
 def test_a_new_version_takes_over(pair: _Pair) -> None:
-    """It starts beside the old one, waits until it is warm, and decides as soon as that one is told to end."""
+    """It starts beside the old one, waits until it is warm, and takes over as soon as the old one is stopped."""
     pair.send("story")
     pair.wait_judged(_STORIES)
     pair.new.start().wait_role("standby")
@@ -77,12 +77,12 @@ def test_a_new_version_takes_over(pair: _Pair) -> None:
     pair.new.wait_role("active")
     pair.send("copy")
     pair.wait_judged(2 * _STORIES)
-    wait_firing(pair.prometheus, "StreamDedupDown")  # the old one is still on the list
+    wait_firing(pair.prometheus, "StreamDedupDown")  # the old one is still a target
     assert "StreamDedupNoActive" not in firing(pair.prometheus)
 
 
 def test_a_process_comes_back_from_nothing(pair: _Pair) -> None:
-    """Neither of them has a state any more: all of it is in the changelog."""
+    """Neither of them has a state any more, but the changelog has everything."""
     pair.new.service.kill()
     for replica in (pair.old, pair.new):
         shutil.rmtree(replica.state)
@@ -95,7 +95,7 @@ def test_a_process_comes_back_from_nothing(pair: _Pair) -> None:
 
 
 def test_each_article_came_out_once_over_all_lives(pair: _Pair) -> None:
-    """What was judged before a roll-out and before a loss is known after it."""
+    """What was judged before a rollout and before a loss is still known afterwards."""
     outputs = collect(pair.bootstrap, pair.topics, 3 * _STORIES)
     numbers = range(_STORIES)
     assert sorted(record.key or b"" for record in outputs.unique) == sorted(b"story-%d" % number for number in numbers)

@@ -1,4 +1,4 @@
-"""What the alerts do in stories, by Prometheus' own test of rules, and whether it takes rules and configuration."""
+"""Alerts in stories, run with Prometheus' own rule tests, and whether Prometheus accepts rules and configuration."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.prometheus import program
 
 
 def _promtool(*arguments: str | Path) -> str:
-    """Run promtool and return what it says.
+    """Run promtool and return its output.
 
     Raises:
         AssertionError: it finds a fault.
@@ -28,11 +28,11 @@ def test_rules_are_valid() -> None:
 
 
 def test_configuration_is_valid() -> None:
-    """Prometheus takes the configuration, and finds the rules that it names."""
+    """Prometheus accepts the configuration, and finds the rules that it names."""
     assert f"SUCCESS: {len(RULES)} rule files found" in _promtool("check", "config", "--lint-fatal", CONFIG)
 
 
 @pytest.mark.parametrize("stories", TESTS, ids=lambda file: file.stem)
 def test_alerts_in_stories(stories: Path) -> None:
-    """At each time of each story those alerts fire that have to, and no others."""
+    """At each point of each story, exactly the expected alerts fire."""
     assert "SUCCESS" in _promtool("test", "rules", stories)

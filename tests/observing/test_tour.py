@@ -1,6 +1,6 @@
-"""What an operator sees when something breaks: the right alert fires on a real Prometheus, and ends when it is mended.
+"""What an operator sees when something breaks: the right alert fires on a real Prometheus, and clears after the repair.
 
-A minute of the rules is half a second here: what they wait for and look back at is a hundred and twenty times shorter.
+Half a second here is a minute of the rules: their waiting times and look-back windows are 120 times as short.
 """
 
 import os
@@ -39,9 +39,9 @@ class _Site:
         topics: of the run.
         avro: a second input topic, in Avro.
         replica: the process.
-        registry: that it asks.
-        prometheus: with the hurried rules.
-        mounted: whether the state is on a disk of its own.
+        registry: the schema registry it uses.
+        prometheus: with accelerated rules.
+        mounted: whether the state is on its own disk.
     """
 
     bootstrap: str
@@ -57,7 +57,7 @@ class _Site:
         produce(self.bootstrap, self.topics.input, [article(f"n-{number}", _PARAGRAPH.format(number) * 3)])
 
     def send_old(self, value: bytes) -> None:
-        """Send a message to the topic in Avro that was made ten minutes ago."""
+        """Send a message dated ten minutes ago to the Avro topic."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
         producer.produce(self.avro, value, timestamp=round((time.time() - _OLD_SECONDS) * 1000))
         assert producer.flush(20) == 0
@@ -65,7 +65,7 @@ class _Site:
 
 @pytest.fixture(scope="module")
 def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Site]:
-    """A process that works, and about which nothing is to be said."""
+    """A healthy, active process."""
     directory, topics, port = tmp_path_factory.mktemp("tour"), fresh_topics(bootstrap), free_port()
     avro = f"{topics.group}.avro"
     create_topic(bootstrap, avro)
@@ -88,11 +88,11 @@ def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_
 
 
 def test_all_is_well_at_first(site: _Site) -> None:
-    """A process that has just started, and works, is no reason for an alert."""
+    """A process that has just started, and is working, raises no alert."""
     numbers = count()
 
     def decided() -> bool:
-        # One more at each look: Prometheus knows no rate of what came before its first scrape.
+        # One more each time: Prometheus cannot compute a rate of what came before its first scrape.
         site.send(next(numbers))
         return bool(site.prometheus.query("job:stream_dedup_messages:rate5m > 0"))
 
@@ -101,7 +101,7 @@ def test_all_is_well_at_first(site: _Site) -> None:
 
 
 def test_a_killed_process_is_told_of_until_it_is_back(site: _Site) -> None:
-    """Down, and nobody is active; the dashboard lists the alerts, and these say who is meant."""
+    """It is down and nobody is active; the dashboard lists both alerts, and they name the instance."""
     site.replica.service.kill()
     wait_firing(site.prometheus, "StreamDedupDown", "StreamDedupNoActive")
     (listed,) = [view for view in views(OVERVIEW) if view.title == "Alerts"]
@@ -117,7 +117,7 @@ def test_a_killed_process_is_told_of_until_it_is_back(site: _Site) -> None:
 
 
 def test_a_process_that_stands_still_is_told_of_until_it_goes_on(site: _Site) -> None:
-    """One that answers nobody is as good as gone."""
+    """A process that does not answer is as good as gone."""
     site.replica.pause()
     wait_firing(site.prometheus, "StreamDedupDown", "StreamDedupNoActive")
     site.replica.resume()
@@ -125,14 +125,14 @@ def test_a_process_that_stands_still_is_told_of_until_it_goes_on(site: _Site) ->
 
 
 def test_poison_is_told_of_until_it_stops(site: _Site) -> None:
-    """Messages that cannot be judged, more than those that can: two alerts, by their share."""
+    """More messages that cannot be judged than ones that can raise two alerts, by their share."""
     produce(site.bootstrap, site.topics.input, [article(f"empty-{number}", "") for number in range(300)])
     wait_firing(site.prometheus, "StreamDedupDeadLetters", "StreamDedupNearlyAllDead")
     wait_silent(site.prometheus, "StreamDedupDeadLetters", "StreamDedupNearlyAllDead")
 
 
 def test_lag_is_told_of_until_it_is_made_up(site: _Site) -> None:
-    """While the schema registry is away nothing is decided: that is said, and that more and more articles wait."""
+    """Without the schema registry nothing is decided: alerts report that, and the growing lag."""
     alerts = ("StreamDedupSchemaRegistryAwaited", "StreamDedupFarBehind", "StreamDedupLagGrowing")
     site.send_old(sample(site.registry.client, "avro", id="avro", body=_PARAGRAPH * 3))
     site.registry.away.set()
@@ -144,7 +144,7 @@ def test_lag_is_told_of_until_it_is_made_up(site: _Site) -> None:
 
 
 def test_a_full_disk_is_told_of_before_it_is_too_late(site: _Site) -> None:
-    """The share that is free is told of twice, and no more once there is room."""
+    """Two thresholds of free space raise alerts, which clear once there is room."""
     if not site.mounted:
         pytest.skip("this user may not mount a small disk: run as root to see the alerts on one")
     ballast = Path(site.replica.state, "ballast")

@@ -1,6 +1,6 @@
-"""A headless Chromium of this machine, and pages in it that are watched.
+"""The machine's headless Chromium, with pages that are watched for errors.
 
-Knows how to get Chromium and what a page of ours must never do; knows nothing of what it shows.
+Knows how to get Chromium and what one of our pages must never do; knows nothing of what a page shows.
 """
 
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ def chromium(*, scrollbars: bool = False) -> Iterator[Browser]:
     """Run a browser; see `found`.
 
     Args:
-        scrollbars: whether they are drawn, which without a screen they else are not.
+        scrollbars: whether to draw them; headless Chromium hides them by default.
     """
     path = found(*_NAMES, how=_HOW)
     expect.set_options(timeout=_MILLISECONDS)
     with sync_playwright() as playwright:
-        # In containers, where root runs the tests, Chromium's own sandbox cannot be set up.
+        # In containers, where tests run as root, Chromium's own sandbox cannot be set up.
         browser = playwright.chromium.launch(
             executable_path=path,
             args=["--no-sandbox"],
@@ -39,12 +39,12 @@ def chromium(*, scrollbars: bool = False) -> Iterator[Browser]:
 
 @dataclass(slots=True)
 class Watched:
-    """A page that is open, and what it did.
+    """An open page, and what it did.
 
     Attributes:
         page: to look at.
         url: of the API.
-        complaints: what the browser told, other than of answers that are errors.
+        complaints: what the browser reported, except responses with an error status.
         elsewhere: requests to other addresses.
     """
 
@@ -54,17 +54,17 @@ class Watched:
     elsewhere: list[str] = field(default_factory=list)
 
     def open(self, path: str = "/") -> "Watched":
-        """Go to a path, and wait until the page has looked at the service."""
+        """Go to a path, and wait until the page has queried the service."""
         self.page.goto(self.url + path)
         expect(self.page.locator("#state")).not_to_be_empty()
         return self
 
     def text(self, selector: str) -> str:
-        """Return what stands in an element."""
+        """Return the text of an element."""
         return self.page.locator(selector).inner_text()
 
     def texts(self, selector: str) -> list[str]:
-        """Return what stands in each of some elements."""
+        """Return the text of each matching element."""
         return self.page.locator(selector).all_inner_texts()
 
 
@@ -72,13 +72,13 @@ class Watched:
 def watched(
     browser: Browser, url: str, *, locale: str = "en-GB", dark: bool = False, size: ViewportSize = _DESKTOP
 ) -> Iterator[Watched]:
-    """Open a window, and check in the end that its page complained of nothing and asked nobody else.
+    """Open a window; at the end, check that its page reported no errors and contacted no other address.
 
     Args:
-        browser: whose window.
+        browser: to open it in.
         url: of the API.
         locale: language of the browser.
-        dark: whether the device wants dark colours.
+        dark: whether the device prefers dark colours.
         size: of the window, in pixels.
     """
     with browser.new_context(
@@ -91,7 +91,7 @@ def watched(
         page.on("dialog", lambda dialog: one.complaints.append(f"dialog: {dialog.message}"))
         page.on(
             "console",
-            # A browser tells of each answer with an error status; which these are is for the tests to say.
+            # The browser logs every response with an error status; whether one is expected is up to the tests.
             lambda line: one.complaints.append(line.text) if "Failed to load resource" not in line.text else None,
         )
         page.on(

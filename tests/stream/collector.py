@@ -1,6 +1,6 @@
-"""A collector of OpenTelemetry: takes spans by OTLP over HTTP and keeps them.
+"""An OpenTelemetry collector: receives spans by OTLP over HTTP and keeps them.
 
-Knows the protocol; knows nothing of who sends. The messages are decoded by OpenTelemetry's own definitions.
+Knows the protocol; knows nothing of who sends. Messages are decoded with OpenTelemetry's own definitions.
 """
 
 import threading
@@ -19,10 +19,10 @@ PROTOBUF = "application/x-protobuf"
 
 
 class Collector:
-    """Listens on a free port from entering to leaving the context.
+    """Listens on a free port while the context is open.
 
     Args:
-        silent: whether it takes requests and never answers.
+        silent: whether it accepts requests but never answers.
     """
 
     def __init__(self, *, silent: bool = False) -> None:
@@ -46,11 +46,11 @@ class Collector:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL it listens on."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def spans(self) -> list[Span]:
-        """Return all spans that have come."""
+        """Return all spans received."""
         with self._lock:
             requests = list(self._requests)
         return [
@@ -62,7 +62,7 @@ class Collector:
         ]
 
     def resource(self) -> dict[str, Any]:
-        """Return who sent the first spans."""
+        """Return the resource that sent the first spans."""
         with self._lock:
             return attributes_of(self._requests[0].resource_spans[0].resource.attributes)
 
@@ -98,5 +98,5 @@ def attributes_of(pairs: Any) -> dict[str, Any]:  # noqa: ANN401  # a repeated f
     return {pair.key: _value(pair) for pair in pairs}
 
 
-def _value(pair: KeyValue) -> Any:  # noqa: ANN401  # of any of its kinds
+def _value(pair: KeyValue) -> Any:  # noqa: ANN401  # any kind of value
     return getattr(pair.value, pair.value.WhichOneof("value") or "string_value")

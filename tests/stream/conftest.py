@@ -13,14 +13,14 @@ from tests.stream.harness import Service
 
 @pytest.fixture(scope="session")
 def bootstrap() -> Iterator[str]:
-    """Address of a real Kafka. Without one the tests fail and say why: they are never skipped."""
+    """Address of a real Kafka. Without one, tests fail and say why: they are never skipped."""
     with kafka_for_session() as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def compiled() -> None:
-    """Compile the loops once, on a machine where that was not done: services then start in seconds."""
+    """Compile the loops once, on a machine that has not done so, so that services then start in seconds."""
     if Service.forks:
         fork_server()
         return
@@ -30,7 +30,7 @@ def compiled() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _services_are_forked() -> Iterator[None]:
-    """Save each service the seconds that loading takes; see `Service.loads` for those that are to load."""
+    """Save each service the seconds that loading takes; see `Service` for those that load all the same."""
     Service.forks = sys.platform == "linux"
     yield
     Service.forks = False
@@ -53,7 +53,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what tests have measured, as they recorded it by `record_property`."""
+    """Show what tests have measured, as recorded with `record_property`."""
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{name}: {value}")

@@ -1,4 +1,4 @@
-"""A fork server: starts processes of the service from one that has loaded it already, which saves seconds per start.
+"""A fork server: forks processes of the service from one that has already loaded it, which saves seconds per start.
 
 Knows modules, forks and exit codes; knows nothing of what a test expects. A forked process runs the same module with
 the same command line, its own environment and its own log, as a child of the process that asked for it. Faults while
@@ -127,7 +127,7 @@ class ForkServer:
 
 @cache
 def fork_server() -> ForkServer:
-    """Return the fork server of this process, which is started at the first call."""
+    """Return the fork server of this process; the first call starts it."""
     server = ForkServer()
     atexit.register(server.close)
     return server
@@ -139,7 +139,7 @@ def main() -> None:
     _tell(_READY)
     while line := sys.stdin.readline():
         told, telling = os.pipe()
-        # The process in between ends as soon as it has forked: its child is then adopted by the one that asked.
+        # The intermediate process exits right after forking, so its child is adopted by the one that asked.
         between = os.fork()
         if between == 0:
             child = os.fork()

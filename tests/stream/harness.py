@@ -1,4 +1,4 @@
-"""The service as users run it: a process of its own between topics of its own on a real broker.
+"""The service as users run it: a separate process, with its own topics on a real broker.
 
 Knows topics, processes, logs and HTTP; knows nothing of what a test expects.
 """
@@ -32,13 +32,13 @@ from tests.stream.fork_server import Forked, fork_server
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LARGE = 16 << 20
-PATIENCE_SECONDS = 90.0  # with what must come: a machine with other work on it is no fault of the service
-READY_SECONDS = 120.0  # where five processes start at a time on two cores; alone it is four
+PATIENCE_SECONDS = 90.0  # for what must happen: a busy machine is not the service's fault
+READY_SECONDS = 120.0  # when five processes start at once on two cores; one alone takes four
 STOP_SECONDS = 10.0
 OWN_PREFIX = "stream_dedup."
 _ADMIN_SECONDS = 60.0
 _LOOK_SECONDS = 0.02
-# Below those that brokers choose from, and those that the system gives to outgoing connections.
+# Below the ports that brokers choose, and that the system uses for outgoing connections.
 _PORTS = range(10_000, 20_000)
 _LOG_TAIL_BYTES = 5_000
 
@@ -46,7 +46,7 @@ Headers = list[tuple[str, bytes | None]]
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait for a condition and fail when the deadline passes."""
+    """Wait for a condition; fail at the deadline."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
@@ -54,7 +54,7 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIEN
 
 
 def free_port() -> int:
-    """Return a port on which nothing listens, for a process that keeps its address when it is restarted."""
+    """Return a port on which nothing listens, for a process that keeps its address across restarts."""
     while True:
         port = secrets.choice(_PORTS)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -62,17 +62,17 @@ def free_port() -> int:
 
 
 def stand_still(pid: int) -> None:
-    """Send SIGSTOP to a process and wait until it has: on a busy machine its threads run on for 50 ms."""
+    """Send SIGSTOP to a process and wait until it has stopped: on a busy machine its threads run on for 50 ms."""
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: stands_still(pid), "the process stands still")
 
 
 def stands_still(pid: int) -> bool:
-    """Tell whether all threads of a process have stopped, whoever sent it SIGSTOP."""
+    """Return whether all threads of a process have stopped, whoever sent SIGSTOP."""
     try:
         threads = [psutil.Process(thread.id) for thread in psutil.Process(pid).threads()]
         return all(thread.status() == psutil.STATUS_STOPPED for thread in threads)
-    except psutil.NoSuchProcess:  # a thread that ended meanwhile
+    except psutil.NoSuchProcess:  # a thread ended meanwhile
         return False
 
 
@@ -84,7 +84,7 @@ class Topics:
     """Topics and group of one run.
 
     Attributes:
-        input: what is read.
+        input: topic of incoming articles.
         unique: topic of unique articles.
         duplicates: topic of links.
         dead: topic of dead letters.
@@ -101,7 +101,7 @@ class Topics:
 
     @property
     def outputs(self) -> tuple[str, str, str]:
-        """The three output topics that answer each message once."""
+        """The three output topics, which together get one message for each incoming one."""
         return self.unique, self.duplicates, self.dead
 
     def with_other_outputs(self, bootstrap: str) -> "Topics":
@@ -125,12 +125,12 @@ def named_topics() -> Topics:
 
 
 def fresh_topics(bootstrap: str, *, partitions: int = 1, dead_bytes: int = LARGE) -> Topics:
-    """Create an input of some partitions, and outputs of one partition each, so that their order shows.
+    """Create an input, and outputs of one partition each, so that their order shows.
 
     Args:
         bootstrap: the broker.
         partitions: of the input.
-        dead_bytes: largest batch that the topic of dead letters takes.
+        dead_bytes: largest batch that the topic of dead letters accepts.
     """
     topics = named_topics()
     create_topics(
@@ -144,7 +144,7 @@ def fresh_topics(bootstrap: str, *, partitions: int = 1, dead_bytes: int = LARGE
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1, *, max_bytes: int = LARGE) -> None:
-    """Create a topic that takes batches of `max_bytes`."""
+    """Create a topic that accepts batches of `max_bytes`."""
     create_topics(bootstrap, new_topic(name, partitions, max_bytes=max_bytes))
 
 
@@ -155,7 +155,7 @@ def new_topic(name: str, partitions: int = 1, *, max_bytes: int = LARGE) -> NewT
 
 def create_topics(bootstrap: str, *topics: NewTopic) -> None:
     """Create topics and wait until the broker lists them: at first only the controller knows them."""
-    admin = _admin(bootstrap)  # held: a client that is forgotten drops its requests
+    admin = _admin(bootstrap)  # kept: a client that is freed drops its requests
     for created in admin.create_topics([*topics]).values():
         created.result(_ADMIN_SECONDS)
     names = {topic.topic for topic in topics}
@@ -168,7 +168,7 @@ def existing_topics(bootstrap: str) -> set[str]:
 
 
 def changelogs(bootstrap: str, topics: Topics) -> list[str]:
-    """Return the changelogs of a run, one for each set of settings that it was run with."""
+    """Return the changelogs of a run, one per set of settings that it was run with."""
     return sorted(name for name in existing_topics(bootstrap) if name.startswith(f"{topics.group}.changelog."))
 
 
@@ -180,7 +180,7 @@ def delete_topic(bootstrap: str, name: str) -> None:
 
 
 def delete_group(bootstrap: str, group: str) -> None:
-    """Delete a group's offsets, as soon as it has no member."""
+    """Delete a group's offsets, as soon as it has no members."""
     admin = _admin(bootstrap)
 
     def gone() -> bool:
@@ -211,7 +211,7 @@ class Incoming:
         key: of the message.
         headers: of the message.
         partition: of the input.
-        timestamp_ms: its own time, milliseconds since 1970 in UTC; 0 for now.
+        timestamp_ms: of the message, in milliseconds since 1970, UTC; 0 for now.
     """
 
     value: bytes | None
@@ -235,7 +235,7 @@ def produce(
     compression: str = "none",
 ) -> list[int]:
     """Write messages in order, wait until the broker has them, and return their offsets."""
-    # One request at a time keeps the order without the half second that an idempotent producer takes to start.
+    # One request at a time keeps the order, and saves the half second that an idempotent producer takes to start.
     properties: dict[str, str | int] = {
         "bootstrap.servers": bootstrap,
         "message.max.bytes": LARGE,
@@ -262,7 +262,7 @@ def produce(
             message.value,
             message.key,
             partition=message.partition,
-            headers=[*message.headers],  # a copy: the stub wants a wider element type
+            headers=[*message.headers],  # a copy: the stub needs a wider element type
             timestamp=message.timestamp_ms,
             on_delivery=delivered,
         )
@@ -285,7 +285,7 @@ class Record:
     partition: int = 0
 
     def own(self, name: str) -> str | None:
-        """Return one of the service's headers; there is at most one of each name."""
+        """Return the value of one of the service's headers; there is at most one of each name."""
         values = [value for header, value in self.headers if header == OWN_PREFIX + name]
         assert len(values) < 2, f"{name} is there {len(values)} times"
         return values[0].decode() if values and values[0] is not None else None
@@ -303,7 +303,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """All that came out, in the order of each topic."""
+    """Everything that came out, in the order of each topic."""
 
     unique: list[Record]
     duplicates: list[Record]
@@ -323,13 +323,13 @@ class Outputs:
 def collect(
     bootstrap: str, topics: Topics, count: int, service: "Service | None" = None, seconds: float = PATIENCE_SECONDS
 ) -> Outputs:
-    """Read the outputs, read_committed, from the beginning to their ends, once they hold `count` messages.
+    """Read the outputs, read_committed, from beginning to end, once they hold `count` messages.
 
     Args:
         bootstrap: the broker.
         topics: whose outputs.
         count: messages to wait for, in all three.
-        service: writes them; if it ends there is nothing to wait for.
+        service: writes them; once it has ended there is nothing to wait for.
         seconds: deadline.
 
     Raises:
@@ -350,14 +350,14 @@ def read_topics(
     seconds: float = PATIENCE_SECONDS,
     while_waiting: Callable[[str], None] = lambda _counts: None,
 ) -> dict[str, list[Record]]:
-    """Read topics, read_committed, from the beginning to their ends, once they hold `count` messages together.
+    """Read topics, read_committed, from beginning to end, once they hold `count` messages together.
 
     Args:
         bootstrap: the broker.
         names: of the topics; one that does not exist is empty.
         count: messages to wait for.
         seconds: deadline.
-        while_waiting: told again and again how many there are in each; may raise to give up.
+        while_waiting: called repeatedly with the counts so far; may raise to give up.
 
     Raises:
         AssertionError: they hold fewer at the deadline.
@@ -419,7 +419,7 @@ def _record(message: Message) -> Record:
 
 
 class Arrivals:
-    """How many committed messages the output topics hold, asked again and again; use it as a context manager."""
+    """The number of committed messages in the output topics, polled repeatedly; a context manager."""
 
     def __init__(self, bootstrap: str, topics: Topics) -> None:
         self._reading = _reading(bootstrap, topics.outputs)
@@ -435,7 +435,7 @@ class Arrivals:
         self._reading.__exit__(kind, error, trace)
 
     def count(self) -> int:
-        """Return how many have come by now."""
+        """Return how many have arrived so far."""
         self._count += sum(message.error() is None for message in self._consumer.consume(500, _LOOK_SECONDS))
         return self._count
 
@@ -458,7 +458,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of the HTTP port."""
+    """An answer from the HTTP port."""
 
     status: int
     kind: str
@@ -466,7 +466,7 @@ class Answer:
 
 
 class Service:
-    """The service as a process; killed when the context is left, if it still runs then.
+    """The service as a process; killed on leaving the context if it is still running.
 
     Args:
         directory: of its settings file, its state (`state` in it, unless a flag says otherwise) and its log.
@@ -475,11 +475,11 @@ class Service:
         flags: more settings, as `group.name=value`.
         environment: more variables.
         program: module that runs the service's command line, and its own arguments.
-        loads: whether it is started with nothing loaded, as by users, even where other services are forked.
+        loads: whether it starts with nothing loaded, as it does for users, even if other services are forked.
     """
 
     started: "list[Service]" = []  # noqa: RUF012  # the processes whose logs a failing test shows
-    forks = False  # whether services are forked from a process that has loaded everything, see `fork_server`
+    forks = False  # whether services are forked from a process that has loaded everything; see `fork_server`
 
     def __init__(
         self,
@@ -535,43 +535,43 @@ class Service:
 
     @property
     def state(self) -> Path:
-        """Directory of the state that belongs to its settings."""
+        """Directory of the state for its settings."""
         wait_until(lambda: bool(self.events("starting")) or not self._still_running(), "the state's directory")
         return Path(self.events("starting")[0]["state"])
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether it is still running."""
         return self._process.poll() is None
 
     def wait_starting(self) -> None:
-        """Wait until it has begun to start: from then on it hears signals, and its log tells the HTTP port."""
+        """Wait until it logs that it is starting: from then on it handles signals, and its log has the HTTP port."""
         wait_until(lambda: self._still_running() and bool(self.events("starting")), "starting")
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> Self:
-        """Wait until /readyz says yes."""
+        """Wait until /readyz says it is ready."""
         wait_until(lambda: self._still_running() and self._is_ready(), "ready", seconds)
         return self
 
     def terminate(self, seconds: float = 3 * STOP_SECONDS) -> Ended:
-        """Send SIGTERM and wait for the end."""
+        """Send SIGTERM and wait for the exit."""
         began = time.monotonic()
         self._process.send_signal(signal.SIGTERM)
         return Ended(self._process.wait(seconds), time.monotonic() - began)
 
     def stop(self) -> None:
-        """Send SIGTERM and check that it ends as it should: in time, with exit code 0."""
+        """Send SIGTERM and check that it exits properly: in time, with exit code 0."""
         ended = self.terminate()
         assert ended.code == 0
         assert ended.seconds < STOP_SECONDS
 
     def kill(self) -> None:
-        """Send SIGKILL and wait for the end."""
+        """Send SIGKILL and wait for the exit."""
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
     def pause(self) -> None:
-        """Send SIGSTOP: it stands still from now until `resume`."""
+        """Send SIGSTOP: it is frozen until `resume`."""
         stand_still(self.pid)
 
     def resume(self) -> None:
@@ -579,27 +579,27 @@ class Service:
         self._process.send_signal(signal.SIGCONT)
 
     def wait_end(self, seconds: float = PATIENCE_SECONDS) -> int:
-        """Wait until it ends by itself and return its exit code."""
+        """Wait until it exits by itself and return its exit code."""
         return self._process.wait(seconds)
 
     def log(self) -> str:
-        """Return all that it wrote to standard output and standard error."""
+        """Return everything it wrote to standard output and standard error."""
         return self.log_file.read_text(encoding="utf-8", errors="replace")
 
     def log_tail(self) -> str:
-        """Return the end of its log, without what librdkafka says for debugging."""
+        """Return the end of its log, without librdkafka's debug lines."""
         lines = [line for line in self.log().splitlines(keepends=True) if "[debug" not in line]
         return "".join(lines)[-_LOG_TAIL_BYTES:]
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """Return the events of a name in its log."""
+        """Return the events of this name in its log."""
         lines = [line for line in self.log().splitlines(keepends=True) if line.startswith("{") and name in line]
         events = [json.loads(line) for line in lines if line.endswith("\n")]
         return [event for event in events if event.get("event") == name]
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where its HTTP port listens: a service that throws a damaged state away starts anew, on another one."""
+        """Address of its HTTP port: a service that discards a damaged state restarts, on another port."""
         self.wait_starting()
         parts = urlsplit(self.events("starting")[-1]["http"])
         return str(parts.hostname), int(parts.port or 0)
@@ -627,13 +627,13 @@ class Service:
 
 
 class Metrics:
-    """The samples of a scrape, as Prometheus parses them."""
+    """The samples of a scrape, as parsed by Prometheus' client library."""
 
     def __init__(self, text: str) -> None:
         self.samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
     def by(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
-        """Return the sums of a metric by some of its labels; those of 0 are left out."""
+        """Return the sums of a metric by some of its labels, without zeros."""
         sums: dict[tuple[str, ...], float] = {}
         for sample in self.samples:
             if sample.name == OWN_PREFIX.replace(".", "_") + name and sample.value:
@@ -647,7 +647,7 @@ class Metrics:
 
 
 def write_settings(directory: Path, bootstrap: str, topics: Topics) -> Path:
-    """Write a settings file and return its path; the state lies beside it."""
+    """Write a settings file and return its path; the state is beside it."""
     file = directory / "stream-dedup.toml"
     quoted = {name: json.dumps(getattr(topics, name)) for name in ("input", "unique", "duplicates", "dead", "clusters")}
     file.write_text(
@@ -680,13 +680,13 @@ def set_flags(flags: Sequence[str]) -> list[str]:
 
 
 def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return this process's environment without settings of the service that it may hold."""
+    """Return this process's environment without any settings of the service."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_DEDUP_")}
     return {**kept, **(more or {})}
 
 
 def run_once(*arguments: str, environment: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
-    """Run a command of the service that ends by itself, as `Service` runs it."""
+    """Run a command of the service that exits by itself, the same way as `Service`."""
     if not Service.forks:
         command, cleaned = [sys.executable, "-m", "stream_dedup", *arguments], clean_environment(environment)
         return subprocess.run(

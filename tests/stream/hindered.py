@@ -1,4 +1,4 @@
-"""`python -m tests.stream.hindered [--wait S] ... -- ...`: the service, made slow on purpose.
+"""`python -m tests.stream.hindered [--wait S] ... -- ...`: the service, slowed down on purpose.
 
 Knows where it is slow; knows nothing of what a test expects. No setting of the service leads here.
 """
@@ -19,22 +19,22 @@ from stream_dedup.stream.state.changelog import ChangelogReader
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
-_SMALL_BYTES = 1 << 10  # of the changelog, taken at a time
+_SMALL_BYTES = 1 << 10  # of the changelog, read at a time
 
 
 class Hindrance:
-    """Stands still where the first commit is decided, and where the second one is.
+    """Blocks when the first commit is decided, and again at the second.
 
     Args:
-        wait: seconds of the first time, in which other threads go on.
-        hold: seconds of the second time, in which native code keeps the interpreter to itself.
+        wait: seconds of the first block, during which other threads run on.
+        hold: seconds of the second block, during which native code holds the GIL.
     """
 
     def __init__(self, wait: int, hold: int) -> None:
         self._halts = [partial(_wait, wait), partial(_hold, hold)]
 
     def __call__(self, step: Step) -> None:
-        """Take the place of `protocol.reached`."""
+        """Stand in for `protocol.reached`."""
         if step is Step.DECIDED and self._halts:
             self._halts.pop(0)()
 
@@ -44,24 +44,24 @@ def _wait(seconds: int) -> None:
 
 
 def _hold(seconds: int) -> None:
-    # A function of `PyDLL` is called as an extension is that does not let the interpreter go.
+    # A function of `PyDLL` is called like an extension that does not release the GIL.
     sleep: Callable[[int], int] = ctypes.PyDLL(None).sleep
     sleep(seconds)
 
 
 def _slow_down_replay(pause: float) -> None:
-    replay._READ_BYTES = _SMALL_BYTES  # noqa: SLF001  # so that there are many turns
+    replay._READ_BYTES = _SMALL_BYTES  # noqa: SLF001  # so that there are many reads
     ChangelogReader.read = _slowed(ChangelogReader.read, pause)  # type: ignore[method-assign]
 
 
 def _slow_down_silence(pause: float) -> None:
     rebuild.commit_without_publishing = _slowed(
         rebuild.commit_without_publishing, pause
-    )  # before the owner takes it from there
+    )  # before the owner imports it from there
 
 
 def _slowed(call: Callable[_Given, _Result], pause: float) -> Callable[_Given, _Result]:
-    """Return a call that waits for some seconds first."""
+    """Return a call that first waits for some seconds."""
 
     def slow(*given: _Given.args, **named: _Given.kwargs) -> _Result:
         time.sleep(pause)
@@ -71,7 +71,7 @@ def _slowed(call: Callable[_Given, _Result], pause: float) -> Callable[_Given, _
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Hinder it and run the command line of the service."""
+    """Slow the service down and run its command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.stream.hindered", description=main.__doc__)
     parser.add_argument("--wait", type=int, default=0)
     parser.add_argument("--hold", type=int, default=0)

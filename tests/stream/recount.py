@@ -1,6 +1,6 @@
-"""Clusters as a reader of unique articles and links counts them, to hold against the topic of clusters.
+"""Clusters as a reader of unique articles and links would count them, to compare with the topic of clusters.
 
-Knows what the two topics say and in which order; reads nothing of the topic of clusters itself.
+Knows what the two topics say and in which order; does not read the topic of clusters itself.
 """
 
 from collections import Counter
@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from tests.stream.harness import Outputs, Record
 
 Clusters = dict[str, dict[str, str]]
-"""By canonical article: the members, that one among them, each with its source."""
+"""The members of each cluster, by canonical article (itself a member), each with its source."""
 
 
 def recount(outputs: Outputs, offset_of: Callable[[Record], int]) -> Clusters:
     """Return the clusters as they must be at the end.
 
     Args:
-        outputs: all of a run over one partition.
-        offset_of: tells where in the input a unique article stood.
+        outputs: of a whole run over one partition.
+        offset_of: returns the input offset of a unique article.
     """
     book, unique = _Book(), sorted(outputs.unique, key=offset_of)
     for record in outputs.duplicates:
@@ -31,7 +31,7 @@ def recount(outputs: Outputs, offset_of: Callable[[Record], int]) -> Clusters:
 
 
 def told(records: Sequence[Record]) -> dict[str, tuple[int, Counter[str]]]:
-    """Return what the topic of clusters says at its end: copies and sources, by canonical article."""
+    """Return the final contents of the topic of clusters: copies and sources, by canonical article."""
     latest = {(record.key or b"").decode(): record for record in records}
     return {
         name: (
@@ -44,11 +44,11 @@ def told(records: Sequence[Record]) -> dict[str, tuple[int, Counter[str]]]:
 
 
 def counted(clusters: Clusters, also: Sequence[str] = ()) -> dict[str, tuple[int, Counter[str]]]:
-    """Return copies and sources of the clusters that have copies, as `told` does.
+    """Return copies and sources of the clusters that have copies, in the form of `told`.
 
     Args:
         clusters: all of them.
-        also: those that have none any more, but had some.
+        also: clusters without copies now that once had some.
     """
     return {
         name: (len(members) - 1, Counter(members.values()))
@@ -58,14 +58,14 @@ def counted(clusters: Clusters, also: Sequence[str] = ()) -> dict[str, tuple[int
 
 
 class _Book:
-    """Clusters on their way through the records."""
+    """Clusters while the records are being counted."""
 
     def __init__(self) -> None:
         self.clusters: Clusters = {}
         self._homes: dict[str, str] = {}
 
     def unique(self, record: Record) -> None:
-        """Enter an article that is new, or a new text of one."""
+        """Enter a new article, or a new text of one."""
         name, source = (record.key or b"").decode(), record.json().get("source", "")
         if self._homes.get(name) != name:
             self._leave(name)

@@ -1,4 +1,4 @@
-"""A schema registry that services can reach: confluent-kafka's mock of one, behind HTTP.
+"""A schema registry that services can reach: confluent-kafka's mock registry, served over HTTP.
 
 Knows the requests of clients, and outages; knows nothing of what a test expects.
 """
@@ -17,13 +17,13 @@ Reply = tuple[int, dict[str, Any]]
 
 
 class SchemaServer(ThreadingHTTPServer):
-    """Serves schemas of a mock registry.
+    """Serves the schemas of a mock registry.
 
     Attributes:
         client: of the same registry, for the test itself.
-        away: while set, it answers with the status 503.
+        away: while set, every answer has status 503.
         asked: paths of all requests.
-        user: credentials that are wanted, as `Basic ...`; empty for none.
+        user: required credentials, as `Basic ...`; empty for none.
     """
 
     daemon_threads = True
@@ -37,11 +37,11 @@ class SchemaServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL it listens on."""
         return f"http://127.0.0.1:{self.server_port}"
 
     def answer(self, path: str, body: dict[str, Any] | None, user: str) -> Reply:
-        """Return status and body of an answer."""
+        """Return the status and body of an answer."""
         self.asked.append(path)
         if self.away.is_set():
             return 503, {"error_code": 50301, "message": "away"}
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: SchemaServer
 
     def do_GET(self) -> None:  # the library's name
-        """Answer a question."""
+        """Answer a query."""
         self._reply(None)
 
     def do_POST(self) -> None:  # the same
@@ -77,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _reply(self, body: dict[str, Any] | None) -> None:
         user = self.headers.get("Authorization", "")

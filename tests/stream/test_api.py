@@ -1,6 +1,6 @@
-"""The API beside a real service on a real broker: what is told, and what becomes of it when a process is killed.
+"""The API beside a real service on a real broker: what it reports, and what happens when a process is killed.
 
-Knows HTTP, topics and processes; what each question answers is the matter of tests/engine.
+Knows HTTP, topics and processes; the answer to each question is tested in tests/engine.
 """
 
 import json
@@ -39,16 +39,16 @@ from tests.stream.harness import (
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _FLAGS = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", "idf.first_epoch_articles=100")
-_START_SECONDS = 180.0  # where its loops are compiled first
+_START_SECONDS = 180.0  # its loops may have to compile first
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A service with its API, which has read all of a sample stream.
+    """A service with its API that has read a whole sample stream.
 
     Attributes:
         service: the process.
-        topics: of it.
+        topics: of the service.
         bootstrap: the broker.
         outputs: what it has published.
     """
@@ -72,7 +72,7 @@ def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 def _client(service: Service) -> httpx2.Client:
-    """Return a client of the API that the service has started last, once that answers."""
+    """Return a client of the API that the service started last, once it answers."""
     wait_until(lambda: service.running and bool(service.events("answering")), "the API", _START_SECONDS)
     return httpx2.Client(base_url=service.events("answering")[-1]["api"], timeout=10)
 
@@ -94,7 +94,7 @@ def _links(site: Site) -> list[dict[str, Any]]:
 
 
 def _wait_until_seen(site: Site) -> None:
-    """Return once the API has seen all that was published: it looks at the state now and then."""
+    """Wait until the API, which refreshes its view periodically, has seen everything that was published."""
     last = _links(site)[-1]["id"]
     with _client(site.service) as client:
         wait_until(
@@ -107,7 +107,7 @@ def _wait_until_seen(site: Site) -> None:
 
 
 def test_every_link_is_told_again_and_explained(site: Site) -> None:
-    """With the numbers that were published, and with both texts as they stand in the input topic."""
+    """With the published numbers, and with both texts as they are in the input topic."""
     links = _links(site)
     with _client(site.service) as client:
         explained = 0
@@ -132,7 +132,7 @@ def test_every_link_is_told_again_and_explained(site: Site) -> None:
 
 
 def test_texts_are_those_of_the_messages(site: Site) -> None:
-    """They are read from the input by their offsets: the bodies are those that were sent."""
+    """Texts are read from the input by offset: the bodies are the ones that were sent."""
     bodies = {
         fields["id"]: fields["body"]
         for sample in sample_stream(20)
@@ -148,7 +148,7 @@ def test_texts_are_those_of_the_messages(site: Site) -> None:
 
 
 def test_the_latest_links_are_those_of_the_topic(site: Site) -> None:
-    """The newest first, no more than are asked for."""
+    """Newest first, and no more than requested."""
     published = [json.loads(record.value) for record in site.outputs.duplicates if record.value]
     with _client(site.service) as client:
         told = client.get("/v1/latest", params={"limit": 7}).json()
@@ -156,7 +156,7 @@ def test_the_latest_links_are_those_of_the_topic(site: Site) -> None:
 
 
 def test_answers_with_texts_and_links_are_as_described(site: Site) -> None:
-    """All links and announcements of the topic, and why one is a copy, are of the schemas in /openapi.json."""
+    """All links and announcements of the topic, and the reasons, match the schemas in /openapi.json."""
     link = _links(site)[0]
     with _client(site.service) as client:
         described = client.get("/openapi.json").json()
@@ -168,9 +168,9 @@ def test_answers_with_texts_and_links_are_as_described(site: Site) -> None:
 
 
 def test_whoever_kills_the_api_does_not_hurt_the_stream(site: Site) -> None:
-    """It is started again, and answers as before; the service goes on all the while.
+    """It is restarted and answers as before, while the service carries on.
 
-    Also where the newest message of its topics is somebody else's, and nonsense.
+    Even if the newest message of its topics comes from elsewhere and is nonsense.
     """
     service = site.service
     produce(site.bootstrap, site.topics.duplicates, [Incoming(b"{", b"?")])
@@ -185,7 +185,7 @@ def test_whoever_kills_the_api_does_not_hurt_the_stream(site: Site) -> None:
 
 
 def test_a_service_that_waits_is_told_to_wait(bootstrap: str, tmp_path: Path) -> None:
-    """Without its input it runs and is not ready: the status says so with what its probe says."""
+    """Without its input it runs but is not ready: the status repeats what its probe says."""
     with (
         Service(tmp_path, bootstrap, named_topics(), *_FLAGS, f"http.port={free_port()}") as service,
         _client(service) as client,
@@ -196,7 +196,7 @@ def test_a_service_that_waits_is_told_to_wait(bootstrap: str, tmp_path: Path) ->
 
 
 def test_the_api_ends_with_the_service(bootstrap: str, tmp_path: Path) -> None:
-    """Whether that is stopped or killed: no process is left behind that keeps the port."""
+    """Whether the service is stopped or killed, no process is left holding the port."""
     for end in ("stop", "kill"):
         directory = tmp_path / end
         directory.mkdir()
@@ -209,7 +209,7 @@ def test_the_api_ends_with_the_service(bootstrap: str, tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_told(site: Site, bootstrap: str, tmp_path: Path) -> None:
-    """The stream goes on without the API."""
+    """The stream carries on without the API."""
     with _client(site.service) as client:
         port = client.base_url.port
     flags = [flag for flag in _FLAGS if not flag.startswith("api.port")]
@@ -223,7 +223,7 @@ def test_a_port_that_is_taken_is_told(site: Site, bootstrap: str, tmp_path: Path
 
 
 def test_connections_for_nothing_keep_nobody_out(site: Site) -> None:
-    """More half-open ones than the API has room for: probes and questions are answered at once."""
+    """With more half-open connections than the API has room for, probes and questions are answered at once."""
     with _client(site.service) as client, ExitStack() as kept:
         for number in range(300):
             held = kept.enter_context(socket.create_connection(("127.0.0.1", client.base_url.port or 0), timeout=10))
@@ -234,7 +234,7 @@ def test_connections_for_nothing_keep_nobody_out(site: Site) -> None:
 
 
 def test_api_answers_probes_before_there_is_a_state(tmp_path: Path) -> None:
-    """On its own it waits for one: it is alive, has not started, and says what it waits for. SIGTERM ends it."""
+    """Run alone, it waits for a state: alive but not started, and it says what it waits for. SIGTERM ends it."""
     settings = write_settings(tmp_path, "127.0.0.1:1", named_topics())
     command = [sys.executable, "-m", "stream_dedup", "api", "--config", str(settings), *set_flags(["api.port=0"])]
     log = tmp_path / "api.log"
@@ -262,7 +262,7 @@ def test_api_answers_probes_before_there_is_a_state(tmp_path: Path) -> None:
 
 
 def test_api_of_a_service_is_well_by_all_probes(site: Site) -> None:
-    """Once it answers it has started, is alive and ready."""
+    """Once it answers, it is started, alive and ready."""
     with _client(site.service) as client:
         for path in ("/startupz", "/healthz", "/readyz"):
             answer = client.get(path)

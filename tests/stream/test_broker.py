@@ -1,6 +1,6 @@
-"""What `deploy.broker` promises: a real Kafka that keeps its word and leaves nothing behind.
+"""What `deploy.broker` promises: a real Kafka that keeps its data and leaves nothing behind.
 
-Tests the broker and its process only; nothing of the service that is built on it.
+Tests only the broker and its process; nothing of the service that uses it.
 """
 
 import os
@@ -36,7 +36,7 @@ TIMEOUT_SECONDS = 20
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[KafkaBroker]:
-    """One broker for the tests that do not stop or break it."""
+    """One broker for the tests that neither stop nor break it."""
     with KafkaBroker() as running:
         yield running
 
@@ -56,7 +56,7 @@ def create_topic(bootstrap: str, name: str) -> None:
 
 
 def producer(bootstrap: str, **settings: str | int) -> Producer:
-    """Make a producer; settings are spelled with underscores for dots."""
+    """Make a producer; settings are spelled with underscores instead of dots."""
     dotted = {key.replace("_", "."): value for key, value in settings.items()}
     return Producer({"bootstrap.servers": bootstrap, **dotted})
 
@@ -70,7 +70,7 @@ def produce(bootstrap: str, topic: str, *values: bytes) -> None:
 
 
 def read(bootstrap: str, topic: str, count: int) -> list[bytes | None]:
-    """Read the first `count` values that a read_committed consumer is given."""
+    """Read the first `count` values that a read_committed consumer gets."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -99,7 +99,7 @@ def _command_line(process: psutil.Process) -> str:
 
 
 def wait_until_gone(process: psutil.Process) -> bool:
-    """Tell whether the process ends within 30 s; one that only waits for init to collect it has ended."""
+    """Return whether the process ends within 30 s; a zombie waiting to be reaped counts as ended."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if not process.is_running() or _status(process) == psutil.STATUS_ZOMBIE:
@@ -123,7 +123,7 @@ def test_messages_come_back_as_they_were_produced(broker: KafkaBroker, topic: st
 
 
 def test_message_of_twelve_megabytes_fits(broker: KafkaBroker, topic: str) -> None:
-    """A message of 12 MB is taken and given back."""
+    """A message of 12 MB is accepted and read back."""
     value = os.urandom(12_000_000)
     writer = producer(broker.bootstrap, message_max_bytes=16_777_216)
     writer.produce(topic, value)
@@ -132,7 +132,7 @@ def test_message_of_twelve_megabytes_fits(broker: KafkaBroker, topic: str) -> No
 
 
 def test_only_committed_transactions_are_read(broker: KafkaBroker, topic: str) -> None:
-    """A read_committed reader is given the committed transaction, and nothing of the aborted one."""
+    """A read_committed reader gets the committed transaction, and nothing of the aborted one."""
     writer = producer(broker.bootstrap, transactional_id=topic)
     writer.init_transactions(TIMEOUT_SECONDS)
     writer.begin_transaction()
@@ -146,7 +146,7 @@ def test_only_committed_transactions_are_read(broker: KafkaBroker, topic: str) -
 
 
 def test_topics_are_not_created_by_accident(broker: KafkaBroker) -> None:
-    """Asking for a topic that nobody created does not create it."""
+    """Requesting a topic that does not exist does not create it."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.list_topics("misspelt", timeout=TIMEOUT_SECONDS)
     assert "misspelt" not in admin.list_topics(timeout=TIMEOUT_SECONDS).topics
@@ -160,7 +160,7 @@ def test_every_port_is_bound_to_loopback(broker: KafkaBroker) -> None:
 
 
 def test_killed_and_restarted_broker_keeps_its_address_and_data() -> None:
-    """After SIGKILL and restart the same address serves the messages from before; stop removes the folder."""
+    """After SIGKILL and restart, the same address serves the earlier messages; stop removes the folder."""
     with KafkaBroker() as broker:
         address, folder = broker.bootstrap, broker.folder
         create_topic(address, "kept")
@@ -175,7 +175,7 @@ def test_killed_and_restarted_broker_keeps_its_address_and_data() -> None:
 
 
 def test_given_data_folder_is_kept_and_opened_again_by_another_broker(tmp_path: Path) -> None:
-    """A data folder of the caller's survives `stop()`, and a new broker on other ports finds its messages."""
+    """The caller's data folder survives `stop()`, and a new broker on other ports finds its messages."""
     with KafkaBroker(data_dir=tmp_path) as first:
         create_topic(first.bootstrap, "kept")
         produce(first.bootstrap, "kept", b"before")
@@ -200,7 +200,7 @@ OWNER = """
 
 
 def test_nothing_outlives_a_killed_owner(tmp_path: Path) -> None:
-    """The owner's SIGKILL ends Java and guard within seconds; neither java nor mvn on PATH was needed."""
+    """SIGKILL of the owner ends Java and its guard within seconds; neither java nor mvn has to be on PATH."""
     owner = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(OWNER)],
         stdout=subprocess.PIPE,
@@ -226,7 +226,7 @@ def test_nothing_outlives_a_killed_owner(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the parent-death signal is Linux")
 def test_command_does_not_outlive_a_killed_guard(tmp_path: Path) -> None:
-    """Even if the guard itself is killed, the command that it guards is gone."""
+    """Even if the guard itself is killed, the command it guards ends."""
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
     guarded = GuardedProcess(sleeper, tmp_path / "log", env=os.environ)
     command = psutil.Process(guarded.pid)
@@ -238,14 +238,14 @@ def test_command_does_not_outlive_a_killed_guard(tmp_path: Path) -> None:
 
 
 def test_cluster_id_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One random id in 64 begins with a dash; storage is formatted with it all the same."""
+    """One random id in 64 begins with a dash; formatting the storage still works."""
     monkeypatch.setattr("deploy.broker.kafka._cluster_id", lambda: "-" + "A" * 21)
     with KafkaBroker(data_dir=tmp_path) as broker:
         assert AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics().cluster_id == "-" + "A" * 21
 
 
 def test_failed_start_shows_the_log_and_leaves_nothing(tmp_path: Path) -> None:
-    """A setting that Kafka refuses is named in the exception, and no process is left."""
+    """The exception names the setting that Kafka refuses, and no process is left."""
     broker = KafkaBroker({"log.cleaner.threads": "many"}, data_dir=tmp_path)
     with pytest.raises(BrokerStartError, match=re.escape("log.cleaner.threads")):
         broker.start()
@@ -253,7 +253,7 @@ def test_failed_start_shows_the_log_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_corrupted_jar_is_refused(tmp_path: Path) -> None:
-    """A jar whose bytes differ from the locked ones is named and refused."""
+    """A jar that differs from its locked hash is named and refused."""
     jars = linked_cache(tmp_path)
     jars[0].unlink()
     jars[0].write_bytes(b"something else")
@@ -262,7 +262,7 @@ def test_corrupted_jar_is_refused(tmp_path: Path) -> None:
 
 
 def test_torn_download_does_not_poison_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a killed download left is swept away, and its jar is fetched as if for the first time."""
+    """What a killed download left is removed, and its jar is fetched as if for the first time."""
     torn, *_ = linked_cache(tmp_path)
     whole = torn.resolve()
     torn.unlink()
@@ -282,7 +282,7 @@ def linked_cache(folder: Path) -> list[Path]:
 
 
 def test_dead_bootstrap_variable_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address in KAFKA_BOOTSTRAP at which nothing answers is reported within seconds, by name."""
+    """If nothing answers at the address in KAFKA_BOOTSTRAP, the error names it within seconds."""
     monkeypatch.setenv("KAFKA_BOOTSTRAP", "127.0.0.1:1")
     started = time.monotonic()
     with pytest.raises(BrokerUnreachableError, match=r"KAFKA_BOOTSTRAP=127\.0\.0\.1:1"), kafka_for_session():

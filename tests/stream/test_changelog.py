@@ -1,4 +1,4 @@
-"""Replay of the changelog: where it ends, and what it does when the log is not the one that it knew."""
+"""Replay of the changelog: where it ends, and what it does if the log is not the one it knew."""
 
 import json
 import time
@@ -29,19 +29,19 @@ def topic(bootstrap: str) -> str:
 
 @pytest.fixture
 def reader(bootstrap: str, topic: str) -> Iterator[ChangelogReader]:
-    """A reader of the topic, which has not been told where to begin."""
+    """A reader of the topic, not yet positioned."""
     with closing(ChangelogReader(settings(bootstrap), topic)) as made:
         yield made
 
 
 def settings(bootstrap: str) -> Settings:
-    """Return settings with less patience than users may set, so that a test need not wait that long."""
+    """Return settings with a shorter deadline than users may set, so that tests need not wait as long."""
     made = Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap}})
     return made.model_copy(update={"commit": made.commit.model_copy(update={"deadline_seconds": 2.0})})
 
 
 def transactional(bootstrap: str) -> Producer:
-    """Return a producer in a transaction."""
+    """Return a producer with an open transaction."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"t-{uuid4().hex[:12]}", "log_level": 0})
     producer.init_transactions(SECONDS)
     producer.begin_transaction()
@@ -56,14 +56,14 @@ def put(producer: Producer, topic: str, *keys: bytes) -> None:
 
 
 def delete_records(bootstrap: str, topic: str, before: int) -> None:
-    """Delete what lies before an offset."""
+    """Delete the records before an offset."""
     place = TopicPartition(topic, 0, before)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.delete_records([place])[place].result(SECONDS)
 
 
 def settle(reader: ChangelogReader, end: int) -> None:
-    """Wait for the end: a commit is done before its markers are written, which let readers pass."""
+    """Wait for the end: a commit returns before its markers are written, and readers cannot pass until they are."""
     wait_until(lambda: reader.bounds() == (0, end), f"the end at {end}")
 
 
@@ -80,7 +80,7 @@ def replay(reader: ChangelogReader) -> list[LogRecord]:
 
 
 def test_replay_gives_every_record_in_order(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
-    """Offsets, keys and values are as they were written, and a deletion is told from an empty value."""
+    """Offsets, keys and values are as written, and a deletion differs from an empty value."""
     produce(bootstrap, topic, [Incoming(b"1", key=b"a"), Incoming(None, key=b"a"), Incoming(b"", key=b"b")])
     assert reader.bounds() == (0, 3)
     reader.seek(0)
@@ -90,7 +90,7 @@ def test_replay_gives_every_record_in_order(bootstrap: str, topic: str, reader: 
 
 
 def test_replay_of_an_empty_log_is_done_at_once(reader: ChangelogReader) -> None:
-    """Nothing remains of nothing."""
+    """An empty log has nothing to replay."""
     reader.seek(0)
     assert reader.bounds() == (0, 0)
     assert reader.remaining() == 0
@@ -100,7 +100,7 @@ def test_replay_of_an_empty_log_is_done_at_once(reader: ChangelogReader) -> None
 def test_replay_ends_behind_the_marker_of_the_last_transaction(
     bootstrap: str, topic: str, reader: ChangelogReader
 ) -> None:
-    """The marker takes an offset that no record has: the position passes it, and nothing remains."""
+    """The marker takes up an offset of its own: the position moves past it, and nothing remains."""
     producer = transactional(bootstrap)
     put(producer, topic, b"a", b"b")
     producer.commit_transaction(SECONDS)
@@ -111,7 +111,7 @@ def test_replay_ends_behind_the_marker_of_the_last_transaction(
 
 
 def test_replay_ends_behind_an_aborted_tail(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
-    """Aborted records are not given, and the position passes all of them and their marker."""
+    """Aborted records are skipped, and the position moves past all of them and their marker."""
     producer = transactional(bootstrap)
     put(producer, topic, b"a")
     producer.commit_transaction(SECONDS)
@@ -127,7 +127,7 @@ def test_replay_ends_behind_an_aborted_tail(bootstrap: str, topic: str, reader: 
 def test_replay_from_the_position_of_an_earlier_one_gives_what_is_new(
     bootstrap: str, topic: str, reader: ChangelogReader
 ) -> None:
-    """A position behind a marker, or before it, leads to the same next record."""
+    """A position before a marker leads to the same next record as one after it."""
     producer = transactional(bootstrap)
     put(producer, topic, b"a")
     producer.commit_transaction(SECONDS)
@@ -143,7 +143,7 @@ def test_replay_from_the_position_of_an_earlier_one_gives_what_is_new(
 
 
 def test_open_transaction_ends_the_log_for_the_time_being(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
-    """The end is the last stable offset; a commit moves it, and the same reader gives what came."""
+    """The end is the last stable offset; a commit moves it, and the same reader gets the new records."""
     produce(bootstrap, topic, [Incoming(b"1", key=b"a")])
     producer = transactional(bootstrap)
     put(producer, topic, b"b")
@@ -158,7 +158,7 @@ def test_open_transaction_ends_the_log_for_the_time_being(bootstrap: str, topic:
 
 
 def test_no_more_is_taken_than_was_asked_for(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
-    """However much is at hand, a read stops at its bound, but for the last record."""
+    """However much is available, a read exceeds its limit by at most the last record."""
     produce(bootstrap, topic, [Incoming(bytes(100_000), key=b"%d" % n) for n in range(60)])
     reader.seek(0)
     taken: list[int] = []
@@ -173,7 +173,7 @@ def test_no_more_is_taken_than_was_asked_for(bootstrap: str, topic: str, reader:
 
 
 def test_waiting_is_for_the_first_record_only(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
-    """What is at hand is returned at once, however long the caller would have waited."""
+    """What is available is returned at once, however long the caller would have waited."""
     produce(bootstrap, topic, [Incoming(b"v", key=b"a")])
     reader.seek(0)
     began = time.monotonic()
@@ -182,7 +182,7 @@ def test_waiting_is_for_the_first_record_only(bootstrap: str, topic: str, reader
 
 
 def test_truncated_log_is_told_before_anything_is_read(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
-    """A position that the topic no longer holds is not passed over; the first one that it holds is good."""
+    """A position that the topic no longer holds is refused, not skipped; the first one it does hold is fine."""
     produce(bootstrap, topic, [Incoming(b"v", key=b"%d" % n) for n in range(10)])
     delete_records(bootstrap, topic, 6)
     with pytest.raises(ChangelogTruncatedError, match="begins at 6, but the state is at 5"):
@@ -194,11 +194,11 @@ def test_truncated_log_is_told_before_anything_is_read(bootstrap: str, topic: st
 def test_log_that_is_truncated_past_a_waiting_reader_is_told(
     bootstrap: str, topic: str, reader: ChangelogReader
 ) -> None:
-    """A reader at the end of the log, whose next records are deleted before it got them, does not skip them."""
+    """If a reader's next records are deleted before it gets them, it does not skip them."""
     produce(bootstrap, topic, [Incoming(b"v", key=b"a")])
     reader.seek(0)
     assert len(replay(reader)) == 1
-    # The transaction keeps what follows from the reader until it is deleted.
+    # The open transaction hides what follows from the reader until it is deleted.
     put(transactional(bootstrap), topic, b"b", b"c")
     produce(bootstrap, topic, [Incoming(b"v", key=b"d")])
     delete_records(bootstrap, topic, 4)
@@ -216,7 +216,7 @@ def test_log_that_is_truncated_past_a_waiting_reader_is_told(
 
 
 def test_recreated_log_is_told(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
-    """A position behind the end means that this is another topic of the same name."""
+    """A position beyond the end means that this is another topic of the same name."""
     produce(bootstrap, topic, [Incoming(b"v", key=b"%d" % n) for n in range(10)])
     reader.seek(10)
     admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -231,7 +231,7 @@ def test_recreated_log_is_told(bootstrap: str, topic: str, reader: ChangelogRead
 
 
 def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) -> None:
-    """It may have been created a moment ago: until the deadline it is asked for again, and the caller hears of it."""
+    """It may have just been created: it is retried until the deadline, and the caller is called meanwhile."""
     waits: list[int] = []
     absent = ChangelogReader(settings(bootstrap), f"none-{uuid4().hex}", lambda: waits.append(1))
     told = "cannot read none-.*: no broker has described it for 2 s; "
@@ -241,7 +241,7 @@ def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) 
 
 
 def test_reader_that_rests_fetches_nothing_and_goes_on_where_it_is_told(bootstrap: str, topic: str) -> None:
-    """What is written meanwhile does not reach it, though it is heard; after a seek it reads all of that."""
+    """While resting it fetches nothing new but still gets statistics; after a seek it reads everything."""
     received: list[int] = []
     records: list[LogRecord] = []
     chosen = Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap, "statistics.interval.ms": "100"}})
@@ -274,7 +274,7 @@ def test_reader_that_rests_fetches_nothing_and_goes_on_where_it_is_told(bootstra
 
 
 def test_properties_of_the_input_do_not_reach_the_replay(bootstrap: str, topic: str) -> None:
-    """Whoever reads the input from its end, uncommitted, still replays the changelog whole and committed."""
+    """Even if the input is read from its end, uncommitted, the changelog is replayed whole and committed."""
     producer = transactional(bootstrap)
     put(producer, topic, b"a")
     producer.abort_transaction(SECONDS)

@@ -1,6 +1,6 @@
-"""Promises of `tail` and `explain --id` beside a running service.
+"""`tail` and `explain --id` beside a running service.
 
-They read what it has published and taken from the topics, as any reader may; it knows nothing of them.
+They read what it has published and consumed from the topics, like any other reader; it does not know about them.
 """
 
 import json
@@ -54,7 +54,7 @@ class _Running:
         return [name, *arguments, *flags]
 
     def run(self, name: str, *arguments: str) -> Result:
-        """Run a command that ends by itself, in this process."""
+        """Run a command that exits by itself, in this process."""
         return CliRunner().invoke(app, self.command(name, *arguments), env={"COLUMNS": "160"})
 
     def ask(self, name: str, *arguments: str) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class _Running:
 
 @pytest.fixture(scope="module")
 def running(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Running]:  # noqa: ARG001  # compiled: loops are compiled once
-    """A service that has judged a story, its copy, another story, and refused a message that is none."""
+    """A service that has judged a story, a copy of it and another story, and refused a message that is no article."""
     topics = fresh_topics(bootstrap, partitions=2)
     directory: Path = tmp_path_factory.mktemp("service")
     with Service(directory, bootstrap, topics) as service:
@@ -107,7 +107,7 @@ def _told(decisions: list[dict[str, Any]]) -> set[tuple[str, str | None, str | N
 
 
 def test_tail_tells_every_decision(running: _Running) -> None:
-    """From the beginning, each message of the three topics is a line with what was decided and where it stands."""
+    """From the beginning, each message of the three topics is a line with the decision and the input position."""
     decisions = running.tail("--from-beginning")
     assert _told(decisions) == {
         ("unique", None, "story"),
@@ -133,12 +133,12 @@ def test_tail_tells_every_decision(running: _Running) -> None:
     ],
 )
 def test_tail_tells_what_is_asked_for(filters: tuple[str, ...], ids: set[str], running: _Running) -> None:
-    """Filters of one kind add up, those of several kinds all hold; an id brings its copies along."""
+    """Filters of one kind are alternatives, different kinds must all match; an id includes its copies."""
     assert {one["id"] for one in running.tail("--last", "100", *filters)} == ids
 
 
 def test_tail_follows_until_ctrl_c(running: _Running) -> None:
-    """A decision that is made later appears as a line without colours, and Ctrl-C ends it without a word."""
+    """A later decision appears as a line without colours, and Ctrl-C ends it without a message."""
     with running.start_tail("--last", "4") as process:
         assert process.stdout is not None
         assert {process.stdout.readline().split()[1] for _ in range(4)} == {"unique", "near", "dead"}
@@ -152,7 +152,7 @@ def test_tail_follows_until_ctrl_c(running: _Running) -> None:
 
 
 def test_tail_ends_with_its_reader(running: _Running) -> None:
-    """Where the other end of the pipe is closed, as by `head`, it ends without a word, by the code of SIGPIPE."""
+    """If the reader closes the pipe, as `head` does, it ends silently with the exit code of SIGPIPE."""
     with running.start_tail("--from-beginning", "--json") as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -164,14 +164,14 @@ def test_tail_ends_with_its_reader(running: _Running) -> None:
 
 
 def test_tail_of_topics_that_are_missing_says_so(running: _Running) -> None:
-    """A topic that is not there is named, with the settings that name it."""
+    """The missing topic is named, with the settings that name it."""
     done = running.run("tail", "-s", "output.dead=nowhere.at.all")
     assert (done.exit_code, done.stdout) == (1, "")
     assert "no topic nowhere.at.all" in done.stderr
 
 
 def test_reason_is_told_with_the_texts_out_of_the_topic(running: _Running) -> None:
-    """`explain --id` reads both texts where their messages are, and tells the link as it was decided."""
+    """`explain --id` reads both texts from their messages, and reports the link as it was decided."""
     reason = running.ask("explain", "--id", "copy")
     assert (reason["first"]["body"], reason["second"]["body"]) == (_COPY, _STORY)
     assert reason["first"]["message"] == {"topic": running.topics.input, "partition": 0, "offset": 1}
@@ -181,17 +181,17 @@ def test_reason_is_told_with_the_texts_out_of_the_topic(running: _Running) -> No
 
 
 def test_reason_is_shown_with_differences(running: _Running) -> None:
-    """For people both messages' places, the link, and the swapped words are shown."""
+    """For people, it shows the positions of both messages, the link, and the swapped words."""
     done = running.run("explain", "--id", "copy")
     assert done.exit_code == 0, done.stderr
     assert f"{running.topics.input}, partition 0, offset 1" in done.stdout
-    # Lines end where the terminal does.
+    # Lines are wrapped at the width of the terminal.
     assert "[-二手冰柜-]{+静音排烟机+}" in done.stdout.replace("\n", "")
 
 
 def test_status_is_that_of_the_running_service(running: _Running) -> None:
-    """Beside a running service its own figures are told too: decisions by relation, and what waits."""
-    # The lag is looked at once a second.
+    """Beside a running service, its own figures are shown too: decisions by relation, and the backlog."""
+    # The lag is updated once a second.
     wait_until(lambda: running.ask("status")["consumer_lag"] == 0, "nothing waits")
     status = running.ask("status")
     assert status["running"]

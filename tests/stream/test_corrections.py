@@ -1,4 +1,4 @@
-"""What the service makes of corrections: withdrawals, new texts of old articles, another canonical article, late ones.
+"""Corrections through the service: withdrawals, new texts of old articles, canonical articles that change, late ones.
 
 Knows messages, links, announcements and clusters as readers of the topics see them.
 """
@@ -37,12 +37,12 @@ _WITHOUT = ("matched", "jaccard", "containment", "hamming", "fingerprint", "idf_
 
 @cache
 def _text(number: int) -> str:
-    """Return one of the texts that are no copies of one another."""
+    """Return one of the texts, none a copy of another."""
     return [text.body for text in base_texts() if text.form is Form.NEWS][number]
 
 
 def _changed(number: int) -> str:
-    """Return a text without its first third, and with the beginning of another one behind it."""
+    """Return a text without its first third, followed by the beginning of another one."""
     body = _text(number)
     return f"{body[len(body) // 3 :]}\n更正：{_text(number + 30)[:120]}"
 
@@ -57,7 +57,7 @@ class Run:
 
     Attributes:
         topics: of the run.
-        script: the messages by a name each, in order.
+        script: the messages in order, each under a name.
         outputs: everything that came out.
         clusters: all records of the topic of clusters.
     """
@@ -99,12 +99,12 @@ class Run:
 
 
 def offset_of(record: Record) -> int:
-    """Return the offset of the message that came out whole."""
+    """Return the input offset of a message that came out whole."""
     return int(dict(record.headers)["number"] or b"")
 
 
 def _run(bootstrap: str, directory: Path, script: dict[str, Incoming], announced: int, *flags: str) -> Run:
-    """Send a script, wait for its outputs and so many announcements, and end the service."""
+    """Send a script, wait for its outputs and that many announcements, and stop the service."""
     topics = fresh_topics(bootstrap)
     sent = [replace(one, headers=[("number", b"%d" % number)]) for number, one in enumerate(script.values())]
     assert produce(bootstrap, topics.input, sent) == list(range(len(sent)))
@@ -120,7 +120,7 @@ def _run(bootstrap: str, directory: Path, script: dict[str, Incoming], announced
 
 
 def _corrections() -> dict[str, Incoming]:
-    """Return messages, each of which stands to those before it as its name says."""
+    """Return messages, each related to the earlier ones as its name says."""
     page = "https://wire.example/page.html"
     return {
         "story": article("story", _text(0), source="甲报", url="https://wire.example/story.html"),
@@ -155,12 +155,12 @@ def _corrections() -> dict[str, Incoming]:
 
 @pytest.fixture(scope="module", params=["commit.articles=512", "commit.articles=1"])
 def corrected(request: pytest.FixtureRequest, bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The corrections through a service with all of them in a commit, and through one with a commit for each."""
+    """The corrections through a service that commits them all at once, and through one that commits each alone."""
     return _run(bootstrap, tmp_path_factory.mktemp("corrected"), _corrections(), 0, request.param)
 
 
 def test_withdrawal_of_a_canonical_article_names_the_one_that_follows(corrected: Run) -> None:
-    """A message without value under the id is answered by a link that says what the cluster is called by now."""
+    """A message with the id as key and no value is answered by a link that names the new canonical article."""
     link = corrected.link("withdrawal of the story")
     assert list(link) == _LINK_FIELDS
     assert (link["id"], link["relation"], link["duplicate_of"]) == ("story", "withdrawn", "story-1")
@@ -170,7 +170,7 @@ def test_withdrawal_of_a_canonical_article_names_the_one_that_follows(corrected:
 
 
 def test_copies_link_to_the_new_canonical_article_after_a_withdrawal(corrected: Run) -> None:
-    """Copies before it were of the old one; later ones are of the new one, and so is the withdrawn article itself."""
+    """Earlier copies link to the old one; later ones link to the new one, as does the withdrawn article itself."""
     assert corrected.link("first copy")["duplicate_of"] == "story"
     assert corrected.link("second copy")["duplicate_of"] == "story"
     assert corrected.link("copy after the withdrawal")["duplicate_of"] == "story-1"
@@ -179,7 +179,7 @@ def test_copies_link_to_the_new_canonical_article_after_a_withdrawal(corrected: 
 
 
 def test_clusters_are_renamed_with_a_tombstone(corrected: Run) -> None:
-    """The old canonical article has a tombstone on the topic of clusters, the new one a record with the counts."""
+    """The topic of clusters has a tombstone for the old canonical article, and a record with counts for the new one."""
     assert corrected.cluster("story") is None
     cluster = corrected.cluster("story-1")
     assert cluster is not None
@@ -195,19 +195,19 @@ def test_clusters_are_renamed_with_a_tombstone(corrected: Run) -> None:
 
 
 def test_unknown_article_cannot_be_withdrawn(corrected: Run) -> None:
-    """A second withdrawal finds nobody and is a dead letter."""
+    """A second withdrawal finds no article and is a dead letter."""
     assert corrected.dead_reason("withdrawal once more") == "unknown_article"
 
 
 def test_withdrawal_by_flag_of_an_article_without_copies_leaves_nothing(corrected: Run) -> None:
-    """The link names nobody, and a later copy of the text is new."""
+    """The link names no successor, and a later copy of the text is new."""
     link = corrected.link("withdrawal by flag")
     assert (link["id"], link["relation"], link["duplicate_of"]) == ("single", "withdrawn", None)
     assert corrected.unique("copy of what was withdrawn").own("relation") is None
 
 
 def test_withdrawal_of_a_copy_leaves_its_cluster_with_one_fewer(corrected: Run) -> None:
-    """The cluster keeps its canonical article, and neither the copy nor its source is counted any more."""
+    """The cluster keeps its canonical article; neither the copy nor its source is counted any more."""
     link = corrected.link("withdrawal of a copy")
     assert (link["id"], link["relation"], link["duplicate_of"]) == ("original-1", "withdrawn", "original")
     cluster = corrected.cluster("original")
@@ -217,7 +217,7 @@ def test_withdrawal_of_a_copy_leaves_its_cluster_with_one_fewer(corrected: Run) 
 
 
 def test_article_is_withdrawn_by_its_url(corrected: Run) -> None:
-    """Where the id is unknown the URL finds the article, and an article without id is found by its URL alone."""
+    """If the id is unknown, the URL finds the article; an article without an id is found by its URL alone."""
     link = corrected.link("withdrawal by URL")
     assert (link["id"], link["url"]) == ("by-its-page", "https://wire.example/page.html")
     unnamed = corrected.link("withdrawal of the unnamed")
@@ -226,7 +226,7 @@ def test_article_is_withdrawn_by_its_url(corrected: Run) -> None:
 
 
 def test_changed_text_under_a_known_url_is_a_revision(corrected: Run) -> None:
-    """It goes on as unique, marked with what it revises, whatever its id; later copies of it are its own."""
+    """It is published as unique, marked with what it revises, whatever its id; later copies of it link to it."""
     record = corrected.unique("changed text")
     assert record.key == b"changed-text"
     assert (record.own("relation"), record.own("matched")) == ("revision", "first-text")
@@ -234,7 +234,7 @@ def test_changed_text_under_a_known_url_is_a_revision(corrected: Run) -> None:
 
 
 def test_changed_text_under_a_known_id_is_a_revision(corrected: Run) -> None:
-    """It goes on as unique under its id, and copies of either text are of that article."""
+    """It is published as unique under its id, and copies of either text link to that article."""
     record = corrected.unique("final")
     assert record.key == b"draft"
     assert (record.own("relation"), record.own("matched")) == ("revision", "draft")
@@ -243,14 +243,14 @@ def test_changed_text_under_a_known_id_is_a_revision(corrected: Run) -> None:
 
 
 def test_text_that_was_seen_under_its_id_is_a_redelivery(corrected: Run) -> None:
-    """Neither the text of now nor an earlier one is published again."""
+    """Neither the current text nor an earlier one is published again."""
     for name in ("final again", "draft again"):
         link = corrected.link(name)
         assert (link["relation"], link["duplicate_of"], link["matched"]) == ("redelivery", "draft", "draft")
 
 
 def test_topic_of_clusters_agrees_with_the_links(corrected: Run) -> None:
-    """Whoever counts unique articles, links and withdrawals for himself comes to the same clusters."""
+    """Counting unique articles, links and withdrawals independently yields the same clusters."""
     clusters = counted(recount(corrected.outputs, offset_of))
     assert set(clusters) == {"story-1", "original", "changed-text", "draft"}
     assert told(corrected.clusters) == clusters
@@ -260,7 +260,7 @@ def test_topic_of_clusters_agrees_with_the_links(corrected: Run) -> None:
 
 
 def _out_of_order() -> dict[str, Incoming]:
-    """Return articles of which the first published comes second, and one that is older than the window."""
+    """Return articles that arrive before the first published one, and one that is older than the window."""
     return {
         "reprint": article("reprint", f"本报讯 {_text(10)}", source="乙网", published_at="2026-10-10T12:00:00Z"),
         "source": article("source", _text(10), source="甲报", published_at="2026-10-10T11:00:00Z"),
@@ -273,13 +273,13 @@ def _out_of_order() -> dict[str, Incoming]:
 
 @pytest.fixture(scope="module")
 def reordered(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """They, each in a commit of its own, where the first published is canonical and late ones are not judged."""
+    """They, each committed alone, with the first published as canonical and late ones unjudged."""
     flags = ("cluster.canonical=first_published", "window.days=7", "window.late=dead", "commit.articles=1")
     return _run(bootstrap, tmp_path_factory.mktemp("reordered"), _out_of_order(), 1, *flags)
 
 
 def test_better_canonical_article_is_announced(reordered: Run) -> None:
-    """The article that was published first takes the cluster over, which the topic of duplicates tells once."""
+    """The article published first takes over the cluster, which the topic of duplicates announces once."""
     assert reordered.link("source")["duplicate_of"] == "reprint"
     assert reordered.announcements() == [("reprint", "source", "policy")]
     assert reordered.link("another reprint")["duplicate_of"] == "source"
@@ -289,7 +289,7 @@ def test_better_canonical_article_is_announced(reordered: Run) -> None:
 
 
 def test_cluster_goes_by_its_new_canonical_article(reordered: Run) -> None:
-    """There is a tombstone for the old one if readers ever saw a record of it, and a record of the new one."""
+    """There is a tombstone for the old one if readers ever saw its record, and a record of the new one."""
     cluster = reordered.cluster("source")
     assert cluster is not None
     assert cluster["copies"] == 2
@@ -298,7 +298,7 @@ def test_cluster_goes_by_its_new_canonical_article(reordered: Run) -> None:
 
 
 def test_article_older_than_the_window_is_a_dead_letter_where_that_is_set(reordered: Run) -> None:
-    """With window.late=dead it is too late, and what is judged later knows nothing of it."""
+    """With window.late=dead it is too late, and later decisions are made without it."""
     assert reordered.dead_reason("too late") == "too_late"
     assert reordered.unique("just in time").key == b"in-time"
     assert reordered.unique("its copy").own("relation") is None
@@ -306,7 +306,7 @@ def test_article_older_than_the_window_is_a_dead_letter_where_that_is_set(reorde
 
 @pytest.mark.parametrize("flag", ["commit.articles=1", "commit.articles=512"])
 def test_announcements_stand_where_they_happened(bootstrap: str, tmp_path: Path, flag: str) -> None:
-    """A succession stands behind the link that led to it and before what comes next, wherever commits are cut."""
+    """A succession comes right after the link that caused it, wherever commits are cut."""
     script = {
         "short": article("short", _text(20)),
         "long": article("long", f"{_text(20)}（责任编辑：小李　来源：石桥网）"),

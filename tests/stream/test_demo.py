@@ -1,4 +1,4 @@
-"""Promises of `make demo`: it shows the whole stream, its counts agree, and it leaves nothing behind.
+"""What `make demo` promises: it shows the whole stream, its counts agree, and it leaves nothing behind.
 
 Runs it as a user does, on the broker of the test session; knows nothing of how its parts work together.
 """
@@ -41,9 +41,9 @@ class _Run:
 
 
 def _start(bootstrap: str, folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Start the demonstration with a folder of its own for whatever it leaves behind.
+    """Start the demonstration with its own folder for whatever it leaves behind.
 
-    The user's environment holds a setting that the service refuses: the demonstration runs it as it is shipped.
+    The user's environment has a setting that the service would refuse: the demonstration must ignore it.
     """
     own = {"KAFKA_BOOTSTRAP": bootstrap, "TMPDIR": str(folder), "STREAM_DEDUP_COMMIT__ARTICLES": "0"}
     return subprocess.Popen(
@@ -62,7 +62,7 @@ def _finish(process: subprocess.Popen[str], folder: Path) -> _Run:
 
 
 def _read_until(process: subprocess.Popen[str], text: str) -> str:
-    """Read the output up to a line that holds the text, and return that line."""
+    """Read the output up to a line that contains the text, and return that line."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
@@ -73,14 +73,14 @@ def _read_until(process: subprocess.Popen[str], text: str) -> str:
 
 
 def _left_behind(bootstrap: str, folder: Path) -> list[str]:
-    """Return the processes, files and topics of a demonstration that are still there."""
+    """Return the processes, files and topics that a demonstration has left."""
     processes = [line for line in map(_command_line, psutil.process_iter()) if str(folder) in line]
     topics = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics
     return [*processes, *(path.name for path in folder.iterdir()), *(name for name in topics if "demo-" in name)]
 
 
 def _groups_left(bootstrap: str) -> list[str]:
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # the answer never comes once nobody holds the client
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # no answer comes once the client is freed
     groups = admin.list_consumer_groups().result(10).valid
     return [group.group_id for group in groups or () if "demo-" in group.group_id]
 
@@ -119,7 +119,7 @@ def test_counts_agree_and_each_message_comes_out_once(demo: _Run) -> None:
 
 
 def test_every_broken_message_is_listed_with_its_reason(demo: _Run) -> None:
-    """Each of the twelve has a line with its key and the reason of its label."""
+    """Each of the twelve has a line with its key and its labelled reason."""
     broken = [sample for sample in sample_stream() if sample.dead_reason]
     assert len(broken) == 12
     for sample in broken:
@@ -128,7 +128,7 @@ def test_every_broken_message_is_listed_with_its_reason(demo: _Run) -> None:
 
 
 def test_every_kind_of_repost_is_shown_with_its_recall(demo: _Run) -> None:
-    """Each kind has a line with how many were found, nine tenths of all at least; no link is wrong."""
+    """Each kind has a line with how many were found, overall at least nine tenths; no link is wrong."""
     for kind in {sample.kind for sample in sample_stream() if sample.repost_of}:
         assert re.search(rf"^{kind.replace('_', ' ')} +\d+/\d+ ", demo.output, re.MULTILINE), kind
     found = re.search(r"^reposts found +(\d+)/(\d+)", demo.output, re.MULTILINE)
@@ -138,7 +138,7 @@ def test_every_kind_of_repost_is_shown_with_its_recall(demo: _Run) -> None:
 
 
 def test_metrics_are_those_of_the_run(demo: _Run) -> None:
-    """The shown metrics exist and count what came out."""
+    """The metrics shown exist and count what came out."""
     line = re.search(r"(\d+) unique \+ (\d+) links", demo.output)
     assert line is not None
     assert f"duplicate {line[2]}, unique {line[1]}" in demo.output
@@ -150,9 +150,9 @@ def test_metrics_are_those_of_the_run(demo: _Run) -> None:
 
 
 def test_most_copied_articles_are_shown_and_hold_all_copies(demo: _Run) -> None:
-    """The five largest clusters stand in order of their copies; all of them together have as many as there are links.
+    """The five largest clusters are listed by number of copies; the copies of all clusters add up to the links.
 
-    A redelivery is no copy.
+    Redeliveries do not count as copies.
     """
     section = demo.output.partition("The most copied articles")[2].partition("A withdrawal")[0]
     shown = [int(copies) for copies in re.findall(r"^ +(\d+) +\d+ \S", section, re.MULTILINE)]
@@ -166,7 +166,7 @@ def test_most_copied_articles_are_shown_and_hold_all_copies(demo: _Run) -> None:
 
 
 def test_withdrawal_hands_the_cluster_over(demo: _Run) -> None:
-    """The most copied article is withdrawn; a later copy of it is linked to the one that its cluster is called by."""
+    """The most copied article is withdrawn; a later copy of it links to its successor."""
     section = demo.output.partition("A withdrawal:")[2].partition("Dead letters")[0]
     withdrawn = re.search(r"^withdrawn +(\S+)", section, re.MULTILINE)
     successor = re.search(r"^its cluster is now called +(\S+)", section, re.MULTILINE)
@@ -191,7 +191,7 @@ def test_nothing_is_left_behind(demo: _Run, bootstrap: str) -> None:
 
 
 def test_stay_keeps_the_service_up_until_sigterm(bootstrap: str, folder: Path) -> None:
-    """With --stay metrics and page go on being served after the report; SIGTERM ends all of it with exit code 0."""
+    """With --stay, metrics and page are served on after the report; SIGTERM ends everything with exit code 0."""
     process = _start(bootstrap, folder, "--stay", "--seed", "21")
     address = re.search(r"//(\S+)/readyz", _read_until(process, "service is ready"))
     page = re.search(r"//(\S+)/", _read_until(process, "page  "))
@@ -214,7 +214,7 @@ def test_stay_keeps_the_service_up_until_sigterm(bootstrap: str, folder: Path) -
 
 @pytest.mark.parametrize("moment", ["Kafka answers", "service is ready"])
 def test_ctrl_c_ends_it_at_any_moment(bootstrap: str, folder: Path, moment: str) -> None:
-    """Ctrl-C, pressed twice by the impatient, ends it in order while the service starts or the stream flows."""
+    """Ctrl-C, even pressed twice, ends it cleanly while the service starts or the stream flows."""
     process = _start(bootstrap, folder)
     _read_until(process, moment)
     process.send_signal(signal.SIGINT)
@@ -225,7 +225,7 @@ def test_ctrl_c_ends_it_at_any_moment(bootstrap: str, folder: Path, moment: str)
 
 
 def test_service_that_dies_is_shown_with_its_log(bootstrap: str, folder: Path) -> None:
-    """A service killed in the stream ends the demonstration with exit code 1 and the tail of the service's log."""
+    """If the service is killed mid-stream, the demonstration ends with exit code 1 and shows the tail of its log."""
     process = _start(bootstrap, folder)
     _read_until(process, "service is ready")
     for child in psutil.Process(process.pid).children(recursive=True):
@@ -253,7 +253,7 @@ def _outcome(duplicate_of: bytes) -> Outcome:
 
 
 def test_books_notice_what_is_missing_twice_or_from_nowhere() -> None:
-    """The counts agree only if each message has come out once and nothing else has."""
+    """The counts agree only if each message has come out exactly once and nothing else has."""
     assert not Outcome(_SAMPLES).complete
     assert _outcome(b"first").complete
     for extra in (b"1", b"2", b"from nowhere"):
@@ -263,7 +263,7 @@ def test_books_notice_what_is_missing_twice_or_from_nowhere() -> None:
 
 
 def test_books_notice_dead_letters_that_no_label_expects() -> None:
-    """A sound message among the dead letters, or another reason than that of the label, is no agreement."""
+    """They do not agree if a valid message is a dead letter, or a reason differs from the label."""
     broken = Sample(b"broken", b"[]", "broken", None, dead_reason="not_an_object")
     headers = {"stream_dedup.offset": b"0", "stream_dedup.exception": b"UndecodableError: an array: so"}
     for sample, reason, agrees in (

@@ -1,4 +1,4 @@
-"""Promises of the formats on a real broker: a round trip of each, outages of the registry, events, dead letters."""
+"""The formats on a real broker: a round trip of each, outages of the registry, events, dead letters."""
 
 import json
 import time
@@ -42,13 +42,13 @@ _Fields = dict[str, Any]
 
 @pytest.fixture
 def registry() -> Iterator[SchemaServer]:
-    """Return a registry of this test's own."""
+    """Return a registry for this test alone."""
     with schema_server() as server:
         yield server
 
 
 def _reader(name: str, client: SchemaRegistryClient) -> Callable[[bytes, str], Any]:
-    """Return what reads links and clusters: confluent-kafka's deserializers, or a message without its class."""
+    """Return a reader of links and clusters: confluent-kafka's deserializer, or a Protobuf reader without classes."""
     if name == "protobuf":
         one = ProtobufFormat(Registry(client))
         return lambda value, _: one.fields(value, ())
@@ -62,9 +62,9 @@ def _time(value: object) -> datetime:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_round_trip(bootstrap: str, tmp_path: Path, registry: SchemaServer, name: str) -> None:
-    """Articles come in and links and clusters go out in a format; unique articles are the bytes that came.
+    """Articles come in, and links and clusters go out, in one format; unique articles are the original bytes.
 
-    A withdrawal, its announcement and a restart that looks its schemas up instead of registering them go along.
+    Includes a withdrawal with its announcement, and a restart that looks its schemas up instead of registering them.
     """
     topics, client = fresh_topics(bootstrap), registry.client
     values = [
@@ -91,7 +91,7 @@ def test_round_trip(bootstrap: str, tmp_path: Path, registry: SchemaServer, name
     assert read(clusters[0] or b"", topics.clusters)["canonical"] == "story"
     assert {f"{topics.duplicates}-value", f"{topics.clusters}-value"} < set(client.get_subjects())
 
-    # The next start knows what was decided, and needs no leave to register.
+    # The next start remembers the decisions, and needs no permission to register.
     produce(bootstrap, topics.input, [Incoming(sample(client, name, id="again", body=_COPY))])
     with Service(tmp_path, bootstrap, topics, *flags, "output.register_schemas=false") as service:
         outputs = collect(bootstrap, topics, len(values) + 1, service)
@@ -100,7 +100,7 @@ def test_round_trip(bootstrap: str, tmp_path: Path, registry: SchemaServer, name
 
 
 def test_api_reads_what_the_service_reads_and_writes(bootstrap: str, tmp_path: Path, registry: SchemaServer) -> None:
-    """Links are told as in JSON, texts are those of the messages; while the registry is away the answer is 503."""
+    """Links look the same as in JSON, texts are those of the messages; without the registry the answer is 503."""
     topics, client = fresh_topics(bootstrap), registry.client
     flags = (f"registry.url={registry.url}", "input.format=protobuf", "output.format=protobuf")
     values = [sample(client, "protobuf", id=name, body=body) for name, body in (("story", _TEXT), ("copy", _COPY))]
@@ -124,7 +124,7 @@ def test_api_reads_what_the_service_reads_and_writes(bootstrap: str, tmp_path: P
 
 
 def test_decisions_are_read_in_whatever_format_they_are(bootstrap: str, tmp_path: Path, registry: SchemaServer) -> None:
-    """Unique articles in the format of their topic; links in one that the outputs have no more."""
+    """Unique articles in the format of their topic; links in one that is no longer the output format."""
     topics, client, other = fresh_topics(bootstrap), registry.client, fresh_topics(bootstrap).input
     flags = (f"input.topics={topics.input},{other}", f"input.formats={other}=avro", f"registry.url={registry.url}")
     produce(bootstrap, other, [Incoming(sample(client, "avro", id="story", body=_TEXT))])
@@ -141,7 +141,7 @@ def test_decisions_are_read_in_whatever_format_they_are(bootstrap: str, tmp_path
 
 
 def test_topics_of_several_formats_are_one_stream(bootstrap: str, tmp_path: Path, registry: SchemaServer) -> None:
-    """A copy in one format is found of an original in another; links are JSON unless a setting says otherwise."""
+    """A copy in one format is linked to an original in another; links are JSON unless a setting says otherwise."""
     topics, client = fresh_topics(bootstrap), registry.client
     others = {name: fresh_topics(bootstrap).input for name in NAMES}
     names = ",".join([topics.input, *others.values()])
@@ -158,9 +158,9 @@ def test_topics_of_several_formats_are_one_stream(bootstrap: str, tmp_path: Path
 
 
 def test_registry_that_is_away_loses_nothing(bootstrap: str, tmp_path: Path, registry: SchemaServer) -> None:
-    """While it is away the service waits, alive but not ready, and says so; then every message has its decision.
+    """During the outage the service waits, alive but not ready, and says so; then every message gets its decision.
 
-    A stop is heard meanwhile, and the next start begins where this one was.
+    It can be stopped meanwhile, and the next start resumes where it was.
     """
     topics, client = fresh_topics(bootstrap), registry.client
     flags = (f"registry.url={registry.url}", "input.format=avro")
@@ -170,7 +170,7 @@ def test_registry_that_is_away_loses_nothing(bootstrap: str, tmp_path: Path, reg
     with Service(tmp_path, bootstrap, topics, *flags) as service:
         wait_until(lambda: bool(service.events("registry_out_of_reach")), "the outage is told")
         assert service.ask("/healthz").status == 200
-        # All the time, whatever its loop is at: longer than the pauses between two attempts are at first.
+        # Throughout, whatever its loop is doing: for longer than the first pauses between attempts.
         for _ in range(100):
             answer = service.ask("/readyz")
             assert (answer.status, answer.text) == (503, "waiting for the schema registry\n")
@@ -189,7 +189,7 @@ def test_registry_that_is_away_loses_nothing(bootstrap: str, tmp_path: Path, reg
 
 
 def test_dead_letters_of_formats_are_what_came_in(bootstrap: str, tmp_path: Path, registry: SchemaServer) -> None:
-    """With the reason; the others go on."""
+    """With the reason; the others are judged."""
     topics, client = fresh_topics(bootstrap), registry.client
     sound = sample(client, "avro", id="story", body=_TEXT)
     values = {
@@ -211,7 +211,7 @@ def test_dead_letters_of_formats_are_what_came_in(bootstrap: str, tmp_path: Path
 def test_refused_credentials_of_the_registry_end_the_service(
     bootstrap: str, tmp_path: Path, registry: SchemaServer
 ) -> None:
-    """With a message that says which setting, and without the secret; with the right ones it goes on from there."""
+    """The message names the setting but not the secret; with the right ones the service resumes there."""
     topics, client = fresh_topics(bootstrap), registry.client
     registry.user = "Basic bWU6cmlnaHQ="  # me:right
     produce(bootstrap, topics.input, [Incoming(sample(client, "avro", id="story", body=_TEXT))])
@@ -230,7 +230,7 @@ def test_refused_credentials_of_the_registry_end_the_service(
 
 
 def test_lost_state_is_judged_again_in_the_same_formats(bootstrap: str, tmp_path: Path, registry: SchemaServer) -> None:
-    """What the group has decided is read again by its schemas, in silence; so does `state rebuild`."""
+    """`state rebuild` reads what the group has decided again, with its schemas, and publishes none of it."""
     topics, client = fresh_topics(bootstrap), registry.client
     flags = ("input.format=protobuf", f"registry.url={registry.url}")
     produce(bootstrap, topics.input, [Incoming(sample(client, "protobuf", id="story", body=_TEXT))])
@@ -249,7 +249,7 @@ def test_lost_state_is_judged_again_in_the_same_formats(bootstrap: str, tmp_path
 
 
 def test_messages_of_every_codec_are_read(bootstrap: str, tmp_path: Path) -> None:
-    """Each producer may compress as it likes; what goes out is compressed as a setting says."""
+    """Each producer may choose its compression; outputs are compressed as the setting says."""
     topics = fresh_topics(bootstrap)
     codecs = ("none", "gzip", "snappy", "lz4", "zstd")
     for codec in codecs:
@@ -262,7 +262,7 @@ def test_messages_of_every_codec_are_read(bootstrap: str, tmp_path: Path) -> Non
 
 
 def test_events_are_accepted_and_stay_events(bootstrap: str, tmp_path: Path) -> None:
-    """In both modes; on the topic of unique articles value and headers are those that came."""
+    """In both modes; unique articles keep the value and headers that came in."""
     topics = fresh_topics(bootstrap)
     attributes = {"specversion": "1.0", "id": "e-1", "source": "//crawler/7", "type": "news", "time": NOON.isoformat()}
     binary: Headers = [(f"ce_{name}", value.encode()) for name, value in attributes.items()]

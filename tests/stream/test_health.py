@@ -1,4 +1,4 @@
-"""What the probes say while a real service starts, restores, works and is stuck; and what the log says of the latter.
+"""Probes while a real service starts, restores, works and is stuck, and what the log says when it is stuck.
 
 Knows paths, lines and signals; knows nothing of decisions.
 """
@@ -30,8 +30,8 @@ from tests.stream.harness import (
 )
 
 _PATIENCE = "http.stuck_seconds=3"
-_STUCK_SECONDS = 8  # that the loop stands still
-_HELD = " in _hold\n"  # as the timer without the interpreter writes it
+_STUCK_SECONDS = 8  # for which the loop is blocked
+_HELD = " in _hold\n"  # as written by the timer that needs no GIL
 _COUNT = 400
 _RESTORING = re.compile(r"waiting for the changelog to be replayed: ([\d,]+) of ([\d,]+) records left, about \d+ \w+\n")
 
@@ -46,15 +46,15 @@ def _articles(count: int) -> list[Incoming]:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """A service whose loop stood still twice, and what was to be seen of it.
+    """A service whose loop was blocked twice, and what could be seen of it.
 
     Attributes:
-        while_waiting: /healthz and /readyz while it stood still the first time, and let other threads go on.
-        after_waiting: /healthz behind that.
-        asked: events of SIGUSR1, sent while it stood still and afterwards.
-        answered: when /healthz was answered that was asked the second time, while native code kept the interpreter.
-        after_held: /healthz behind that.
-        dumps: stacks told, as the metric says in the end.
+        while_waiting: /healthz and /readyz during the first block, which lets other threads run.
+        after_waiting: /healthz after it.
+        asked: events of SIGUSR1, sent during the first block and after it.
+        answered: when a /healthz sent in the second block was answered; native code held the GIL until then.
+        after_held: /healthz after it.
+        dumps: number of stack dumps at the end, by the metric.
         service: has ended.
     """
 
@@ -68,7 +68,7 @@ class Stuck:
 
 
 @pytest.fixture(scope="module")
-def stuck(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Stuck:  # noqa: ARG001  # asked for what it does
+def stuck(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Stuck:  # noqa: ARG001  # needed for its effect
     """See `Stuck`."""
     topics = fresh_topics(bootstrap)
     seconds = str(_STUCK_SECONDS)
@@ -112,7 +112,7 @@ def _dumps(service: Service) -> float:
 
 
 def test_liveness_fails_while_the_loop_stands_still(stuck: Stuck) -> None:
-    """And is well again behind that; readiness is another matter."""
+    """And recovers after it; readiness is not affected."""
     alive, ready = stuck.while_waiting
     assert alive.status == 503
     assert re.fullmatch(r"the poll loop has been silent for [1-9]\d* s\n", alive.text)
@@ -121,7 +121,7 @@ def test_liveness_fails_while_the_loop_stands_still(stuck: Stuck) -> None:
 
 
 def test_stuck_loop_tells_once_what_all_threads_are_at(stuck: Stuck) -> None:
-    """The stack of the main thread leads to where it stands still; the others' are there too."""
+    """The main thread's stack ends where it is blocked, and the other threads' stacks are there too."""
     told = [event for event in stuck.service.events("loop_stuck") if "in _wait" in event["stack"]]
     assert len(told) == 1
     assert told[0]["level"] == "error"
@@ -135,7 +135,7 @@ def test_stuck_loop_tells_once_what_all_threads_are_at(stuck: Stuck) -> None:
 
 
 def test_stacks_can_be_asked_for_at_any_time(stuck: Stuck) -> None:
-    """SIGUSR1 ends nothing, whether the loop is stuck or not; each telling is counted."""
+    """SIGUSR1 ends nothing, whether or not the loop is stuck; each dump is counted."""
     at_standstill, at_work = (event["stack"].split("\nthread ")[0] for event in stuck.asked)
     assert "in _wait" in at_standstill
     assert "in _wait" not in at_work
@@ -144,7 +144,7 @@ def test_stacks_can_be_asked_for_at_any_time(stuck: Stuck) -> None:
 
 
 def test_interpreter_that_native_code_holds_is_told_without_it(stuck: Stuck) -> None:
-    """Nothing of Python runs then, and no probe is answered: the stacks come as plain text, in time."""
+    """No Python runs then, and no probe is answered: the stacks come as plain text, in time."""
     dump = stuck.service.log().partition(_HELD)[0].rpartition("Timeout (0:00:03")[2]
     assert "(most recent call first):" in dump
     assert "\n{" not in dump
@@ -160,10 +160,10 @@ class Started:
     """What the probes said while a service restored its state.
 
     Attributes:
-        lines: those of /startupz, with 503, in order and none twice.
-        ready: what /readyz said at one of these moments.
+        lines: those of /startupz with status 503, in order, without repeats.
+        ready: what /readyz said at one point.
         alive: what /healthz said.
-        at_end: /startupz in the end.
+        at_end: the final /startupz.
     """
 
     lines: list[str]
@@ -192,7 +192,7 @@ def started(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFac
 
 
 def test_start_up_reports_how_far_the_restore_is(started: Started) -> None:
-    """Records left become fewer, of a number that stays; the line says how long it takes."""
+    """The number of records left decreases, the total stays the same, and the line estimates the time left."""
     told = [
         [int(number.replace(",", "")) for number in match.groups()]
         for match in map(_RESTORING.match, started.lines)
@@ -208,14 +208,14 @@ def test_start_up_reports_how_far_the_restore_is(started: Started) -> None:
 
 
 def test_service_that_restores_is_alive_and_not_ready(started: Started) -> None:
-    """A liveness probe must not end it; nobody must take it for a standby."""
+    """A liveness probe must not kill it, and it must not pass for a standby."""
     assert (started.alive.status, started.alive.text) == (200, "ok\n")
     assert started.ready.status == 503
     assert started.ready.text.startswith("waiting for the changelog to be replayed")
 
 
-def test_service_that_judges_in_silence_is_no_standby(bootstrap: str, compiled: None, tmp_path: Path) -> None:  # noqa: ARG001  # asked for what it does
-    """Its state is restored from the input: it says so, and none that stands by could take it for an idle one."""
+def test_service_that_judges_in_silence_is_no_standby(bootstrap: str, compiled: None, tmp_path: Path) -> None:  # noqa: ARG001  # needed for its effect
+    """It is restoring its state from the input: it says so, and cannot be mistaken for a standby."""
     topics = fresh_topics(bootstrap)
     produce(bootstrap, topics.input, _articles(24))
     with Service(tmp_path, bootstrap, topics) as service:
@@ -233,8 +233,8 @@ def test_service_that_judges_in_silence_is_no_standby(bootstrap: str, compiled: 
         service.stop()
 
 
-def test_commit_that_is_long_in_coming_is_no_standstill(bootstrap: str, compiled: None, tmp_path: Path) -> None:  # noqa: ARG001  # asked for what it does
-    """Where messages are collected for longer than a loop may be silent, it goes round meanwhile."""
+def test_commit_that_is_long_in_coming_is_no_standstill(bootstrap: str, compiled: None, tmp_path: Path) -> None:  # noqa: ARG001  # needed for its effect
+    """If messages are collected for longer than a loop may be silent, the loop keeps turning meanwhile."""
     topics = fresh_topics(bootstrap)
     with Service(tmp_path, bootstrap, topics, _PATIENCE, "commit.interval_ms=6000") as service:
         service.wait_ready()

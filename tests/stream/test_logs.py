@@ -1,6 +1,6 @@
-"""What a real service writes to its log: events alone, and nothing of the articles.
+"""What a real service writes to its log: only events, and no text of articles.
 
-Knows lines and a text that must not be in them; knows nothing of what is decided.
+Knows lines and texts that must not be in them; knows nothing of what is decided.
 """
 
 import json
@@ -19,14 +19,14 @@ from tests.stream.harness import Incoming, Outputs, Service, article, collect, f
 
 _MARK = "绝密标记"  # in each text, in different places
 _ASCII_MARK = "CONFIDENTIALMARK"
-_TOKEN = "a-token-of-the-tests-0123456789"  # noqa: S105  # of this test alone
+_TOKEN = "a-token-of-the-tests-0123456789"  # noqa: S105  # used only in this test
 _BODY = f"花椒树上的空中小道{_MARK}，村里修了三年，老人们说{_ASCII_MARK}从前要绕二十里山路才能到镇上。" * 3
 _TITLE = f"{_MARK}：山路 {_ASCII_MARK}"
-_START_SECONDS = 120.0  # of the API, where the loops compile
+_START_SECONDS = 120.0  # for the API, whose loops may compile
 
 
 def _articles() -> list[Incoming]:
-    """Return sound articles: new ones, and copies and revisions of all relations."""
+    """Return valid articles: new ones, and copies and revisions of every relation."""
     shared = {"title": _TITLE, "source": "石桥资讯"}
     others = [
         f"第{n}条{_MARK}：" + "".join(chr(0x4E00 + (n * 97 + k * 31) % 2_000) for k in range(120)) for n in range(8)
@@ -45,7 +45,7 @@ def _articles() -> list[Incoming]:
 
 
 def _broken() -> list[Incoming]:
-    """Return messages that cannot be judged, each with the text in it."""
+    """Return messages that cannot be judged, each containing the text."""
     sound: dict[str, Any] = {"id": "x", "body": _BODY, "title": _TITLE}
     objects: list[Any] = [
         {**sound, "title": {"text": _TITLE}},
@@ -75,12 +75,12 @@ def _broken() -> list[Incoming]:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Sound and broken messages through one service, with its API.
+    """Valid and broken messages through one service, with its API.
 
     Attributes:
         outputs: what came out.
         lines: of the log, of both processes.
-        log: the same as it stands there.
+        log: the raw log.
     """
 
     outputs: Outputs
@@ -89,7 +89,7 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Run:  # noqa: ARG001  # asked for what it does
+def run(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Run:  # noqa: ARG001  # needed for its effect
     """See `Run`."""
     topics, sent = fresh_topics(bootstrap), [*_articles(), *_broken(), *_articles()]
     flags = (
@@ -114,7 +114,7 @@ def run(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFactory
 
 
 def _ask(api: str) -> None:
-    """Ask the API about the text, well and badly."""
+    """Query the API with the text, correctly and incorrectly."""
     with httpx2.Client(base_url=api, timeout=20, headers={"Authorization": f"Bearer {_TOKEN}"}) as client:
         assert client.post("/v1/similar", json={"body": _BODY, "title": _TITLE}).status_code == 200
         assert client.post("/v1/similar", json={"text": _BODY}).status_code == 422
@@ -126,7 +126,7 @@ def _ask(api: str) -> None:
 
 
 def test_messages_came_out_as_they_were_meant(run: Run) -> None:
-    """Sound and broken ones were among them, and what was told of them elsewhere holds the text."""
+    """There were valid and broken ones, and the dead letters, unlike the log, do contain the text."""
     relations = {record.json()["relation"] for record in run.outputs.duplicates}
     assert {"exact", "near", "contains", "redelivery", "withdrawn"} <= relations
     reasons = {record.own("reason") for record in run.outputs.dead}
@@ -135,7 +135,7 @@ def test_messages_came_out_as_they_were_meant(run: Run) -> None:
 
 
 def test_every_line_is_an_event_of_the_catalogue(run: Run) -> None:
-    """JSON, with a time, a level and the fields that the catalogue says."""
+    """JSON, with a time, the level and the fields that the catalogue lists."""
     catalogue = {event.name: event for events in GROUPS.values() for event in events}
     assert {"starting", "active", "epoch", "answering", "stopped"} <= {line["event"] for line in run.lines}
     for line in run.lines:
@@ -146,18 +146,18 @@ def test_every_line_is_an_event_of_the_catalogue(run: Run) -> None:
 
 
 def test_no_line_holds_text_of_an_article(run: Run) -> None:
-    """Neither as it is nor escaped, at the level info."""
+    """Neither verbatim nor escaped, at level info."""
     for written in (_MARK, json.dumps(_MARK)[1:-1], repr(_MARK.encode())[2:-1], _ASCII_MARK):
         assert written not in run.log
 
 
 def test_no_line_holds_a_secret(run: Run) -> None:
-    """The API's token is in none, though it was asked with it."""
+    """The API's token is in none, though requests carried it."""
     assert _TOKEN not in run.log
 
 
 def test_end_with_a_message_is_an_event(bootstrap: str, tmp_path: Path) -> None:
-    """What people get as a line of text is an event in JSON, with the exit code."""
+    """What people would see as a line of text is a JSON event, with the exit code."""
     topics = fresh_topics(bootstrap)
     with Service(tmp_path, bootstrap, topics, "http.host=no-such-host.invalid") as service:
         assert service.wait_end() == 1

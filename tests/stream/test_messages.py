@@ -1,6 +1,6 @@
-"""Promises of single messages on a real broker: the newest of a topic are found, whatever is written meanwhile.
+"""Single messages on a real broker: the newest of a topic are found, whatever is written meanwhile.
 
-Knows topics, partitions and times; knows nothing of what messages hold.
+Knows topics, partitions and times; knows nothing of the contents of messages.
 """
 
 import threading
@@ -16,7 +16,7 @@ from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.kafka.messages import Messages
 from tests.stream.harness import create_topic, named_topics
 
-_LATER_MS = 1_800_000  # of messages that are newer than all others; brokers take an hour at most
+_LATER_MS = 1_800_000  # how far ahead the newest messages are dated; brokers accept an hour at most
 _TIMES = 30
 _HELD = 20  # in each partition
 
@@ -27,7 +27,7 @@ def _settings(bootstrap: str) -> Settings:
 
 @pytest.fixture
 def topic(bootstrap: str) -> str:
-    """Of two partitions, the second of which holds what is newest."""
+    """A topic of two partitions; the newest messages are in the second."""
     name = named_topics().input
     create_topic(bootstrap, name, 2)
     producer, later = Producer({"bootstrap.servers": bootstrap}), time.time_ns() // 1_000_000 + _LATER_MS
@@ -40,7 +40,7 @@ def topic(bootstrap: str) -> str:
 
 @contextmanager
 def _growing(bootstrap: str, topic: str) -> Iterator[None]:
-    """Write to the first partition as long as the context lasts, a message at a time."""
+    """Write single messages to the first partition while the context is open."""
     ends = threading.Event()
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
 
@@ -64,14 +64,14 @@ def _values(messages: Messages, topic: str, count: int) -> list[bytes | None]:
 
 
 def test_newest_messages_are_found_while_a_topic_grows(bootstrap: str, topic: str) -> None:
-    """A partition that is written to comes to an end again and again, which ends the search in no other one."""
+    """A partition that is being written to reaches its end repeatedly, which must not end the search in the other."""
     with closing(Messages(_settings(bootstrap))) as messages, _growing(bootstrap, topic):
         for _ in range(_TIMES):
             assert _values(messages, topic, 3) == [b"new %d" % number for number in range(_HELD - 3, _HELD)]
 
 
 def test_all_are_found_where_there_are_fewer(bootstrap: str, topic: str) -> None:
-    """In the order of their times; none of a topic that there is not."""
+    """In order of time; none of a topic that does not exist."""
     with closing(Messages(_settings(bootstrap))) as messages:
         assert sorted(_values(messages, topic, 100), key=str) == sorted(
             (b"%s %d" % (age, number) for age in (b"old", b"new") for number in range(_HELD)), key=str
@@ -80,7 +80,7 @@ def test_all_are_found_where_there_are_fewer(bootstrap: str, topic: str) -> None
 
 
 def test_message_at_an_offset(bootstrap: str, topic: str) -> None:
-    """None behind the end."""
+    """None after the end."""
     with closing(Messages(_settings(bootstrap))) as messages:
         found = messages.at(Origin(topic, 1, 7, 0))
         assert found is not None

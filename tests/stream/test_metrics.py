@@ -1,4 +1,4 @@
-"""What a running service shows on /metrics: all of the catalogue and nothing else, and figures that are right."""
+"""What a running service shows on /metrics: exactly the catalogue, with the right values."""
 
 import random
 import subprocess
@@ -37,15 +37,15 @@ _MINUTE_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Two topics through a service that still runs.
+    """Two topics through a service that is still running.
 
     Attributes:
         topics: of the run; its input is the first topic.
-        second: the other one.
+        second: the other topic.
         service: the service.
         sent: messages of each topic.
-        outputs: all that came out.
-        metrics: once all of it was judged.
+        outputs: everything that came out.
+        metrics: once everything was judged.
     """
 
     topics: Topics
@@ -58,7 +58,7 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def shown(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
-    """Articles in one topic, copies of them and what cannot be judged in another."""
+    """Articles in one topic; copies of them and messages that cannot be judged in another."""
     topics = fresh_topics(bootstrap, partitions=2)
     second = f"{topics.group}.wire"
     create_topic(bootstrap, second)
@@ -83,18 +83,18 @@ def shown(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def _is_told(metrics: Metrics) -> bool:
-    """Tell whether the gauges and the clients' statistics have followed."""
+    """Return whether the gauges and the clients' statistics are up to date."""
     messages = metrics.series("commit_messages_sum") == [37.0]
     connected = len(metrics.by("kafka_connected_brokers", "client")) == 3
     return messages and connected and metrics.series("consumer_lag_seconds") == [0.0] * 3
 
 
 def test_all_of_the_catalogue_is_shown_and_nothing_else(shown: Shown) -> None:
-    """Each metric has a value while a service is at work, with the labels that it says; none is shown that it lacks."""
+    """While a service is working, each metric has a value with its declared labels, and no other metric is shown."""
     values: dict[str, list[dict[str, str]]] = {}
 
     def look() -> bool:
-        # A client that has asked nothing for a moment shows no round trip.
+        # A client that has not made a request for a moment shows no round trip.
         for sample in shown.service.metrics().samples:
             name = sample.name
             for suffix in ("_bucket", "_sum", "_count"):
@@ -114,7 +114,7 @@ def test_all_of_the_catalogue_is_shown_and_nothing_else(shown: Shown) -> None:
 
 
 def test_articles_are_counted_by_topic(shown: Shown) -> None:
-    """Each topic's articles by decision and relation are those that came out, by the topics that links name."""
+    """By topic, decision and relation, the counts equal what came out; links name the topic."""
     relations = Counter(
         (str(record.json()["topic"]), "duplicate", str(record.json()["relation"]))
         for record in shown.outputs.duplicates
@@ -131,7 +131,7 @@ def test_articles_are_counted_by_topic(shown: Shown) -> None:
 
 
 def test_commits_are_told_in_bytes(shown: Shown) -> None:
-    """The bytes of all commits are those of all messages' values."""
+    """The bytes of all commits are those of all message values."""
     sent = sum(len(message.value or b"") for messages in shown.sent.values() for message in messages)
     assert shown.metrics.series("commit_bytes_sum") == [sent]
 
@@ -147,7 +147,7 @@ def test_clients_tell_what_they_have_sent_and_received(shown: Shown, bootstrap: 
     received, sent = traffic()
     assert received > sum(len(message.value or b"") for messages in shown.sent.values() for message in messages)
     assert sent > sum(len(record.value or b"") for record in (*shown.outputs.unique, *shown.outputs.duplicates))
-    # A copy of nothing, and larger than what clients say to brokers meanwhile.
+    # Not a copy, and larger than what clients and brokers otherwise exchange meanwhile.
     characters = [*"".join(_BODIES)]
     random.Random(1).shuffle(characters)
     large = article("large", "".join(characters))
@@ -161,7 +161,7 @@ def test_clients_tell_what_they_have_sent_and_received(shown: Shown, bootstrap: 
 
 
 def test_gauges_of_the_process_are_those_of_the_system(shown: Shown) -> None:
-    """Memory by kind adds up to what the system says, and a loop that goes round has a young heartbeat."""
+    """Memory by kind adds up to what the system reports, and a running loop has a recent heartbeat."""
     metrics = shown.service.metrics()
     kinds = metrics.by("memory_bytes", "kind")
     resident = psutil.Process(shown.service.pid).memory_info().rss
@@ -173,7 +173,7 @@ def test_gauges_of_the_process_are_those_of_the_system(shown: Shown) -> None:
 
 
 def test_promtool_takes_what_a_service_shows(shown: Shown) -> None:
-    """Prometheus' own check of names, units, types and help has nothing to say."""
+    """Prometheus' own check of names, units, types and help has no complaints."""
     text = shown.service.ask("/metrics").text
     checked = subprocess.run(
         [program("promtool"), "check", "metrics"], input=text, capture_output=True, text=True, check=False
@@ -187,7 +187,7 @@ def test_promtool_takes_what_a_service_shows(shown: Shown) -> None:
 def test_lag_in_seconds_is_the_age_of_the_oldest_message_that_waits(
     bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A backlog of messages a minute apart: while so many wait, the lag is the age of the first of these; then 0."""
+    """In a backlog of messages a minute apart, the lag is the age of the oldest one waiting; finally it is 0."""
     topics, count = fresh_topics(bootstrap), 300
     began_ms = time.time_ns() // 1_000_000 - (count + 60) * _MINUTE_MS
     times = [began_ms + place * _MINUTE_MS for place in range(count)]
@@ -210,6 +210,6 @@ def test_lag_in_seconds_is_the_age_of_the_oldest_message_that_waits(
     waited = {waiting: since for waiting, since in seen.items() if waiting}
     assert waited
     for waiting, since in waited.items():
-        # What is read is known itself; before that the last one that was committed is.
+        # If a message has been read, its own time is known; otherwise the time of the last committed one is used.
         oldest = times[count - waiting] / 1000
         assert oldest - 60 - 5 < since < oldest + 5

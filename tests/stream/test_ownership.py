@@ -1,4 +1,4 @@
-"""Ownership of the index: one has it, nobody takes it from a live owner, and it passes on when the owner goes."""
+"""Ownership of the index: one member has it, nobody takes it from a live owner, and it passes on when that goes."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ Joins = Callable[..., Ownership]
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[str]:
-    """Address of a broker that keeps access lists and allows short sessions."""
+    """Address of a broker that checks ACLs and allows short sessions."""
     properties = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
@@ -53,7 +53,7 @@ def topic(bootstrap: str) -> str:
 
 @pytest.fixture
 def join(bootstrap: str, topic: str) -> Iterator[Joins]:
-    """Makes members of the topic's group, which leave at the end."""
+    """A factory of members of the topic's group, which leave at the end."""
     with ExitStack() as members:
 
         def make(**properties: str) -> Ownership:
@@ -65,7 +65,7 @@ def join(bootstrap: str, topic: str) -> Iterator[Joins]:
 
 
 def settings(bootstrap: str, **properties: str) -> Settings:
-    """Return settings; properties are spelled with underscores for dots."""
+    """Return settings; properties are spelled with underscores instead of dots."""
     dotted = {name.replace("_", "."): value for name, value in properties.items()}
     return Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap, **dotted}})
 
@@ -80,14 +80,14 @@ def closing_member(member: Ownership) -> Iterator[Ownership]:
 
 
 def members(bootstrap: str, group: str) -> list[str]:
-    """Return the members of a group that is at rest."""
+    """Return the members of a stable group, none if it is rebalancing."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     found = admin.describe_consumer_groups([group])[group].result(20)
     return [member.member_id for member in found.members] if found.state == ConsumerGroupState.STABLE else []
 
 
 def owns(member: Ownership, *others: Ownership) -> Callable[[], bool]:
-    """Return a condition that is true once a member owns, while all of them take part in the group."""
+    """Return a condition that is true once the member is owner, while all of them keep polling."""
 
     def look() -> bool:
         for other in (*others, member):
@@ -98,7 +98,7 @@ def owns(member: Ownership, *others: Ownership) -> Callable[[], bool]:
 
 
 def test_one_member_becomes_owner(join: Joins) -> None:
-    """Alone in the group, it owns after a moment, and that is its first term."""
+    """Alone in the group, it becomes owner after a moment, and that is its first term."""
     member = join()
     assert (member.owner, member.term) == (False, 0)
     wait_until(owns(member), "it owns")
@@ -108,7 +108,7 @@ def test_one_member_becomes_owner(join: Joins) -> None:
 def test_who_joins_takes_nothing_from_the_owner_and_follows_when_it_leaves(
     bootstrap: str, topic: str, join: Joins
 ) -> None:
-    """The first keeps the partition while the second joins; when it leaves, the second has it at once."""
+    """The first keeps the partition while the second joins; when it leaves, the second takes over at once."""
     first = join(**LONG)
     wait_until(owns(first), "the first owns")
     second = join(**LONG)
@@ -132,7 +132,7 @@ MEMBER = """
 
 
 def test_killed_owner_is_followed_after_its_session(bootstrap: str, topic: str, join: Joins) -> None:
-    """A process that is killed cannot leave: the next owner follows it after the session, and not much later."""
+    """A killed process cannot leave: the next owner takes over once its session expires, and not much later."""
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(MEMBER), bootstrap, topic],
         env=clean_environment({"PYTHONPATH": ":".join(sys.path)}),
@@ -152,7 +152,7 @@ def test_killed_owner_is_followed_after_its_session(bootstrap: str, topic: str, 
 
 
 def test_owner_that_stood_still_knows_that_it_was_not_owner_all_the_time(strict: str) -> None:
-    """It loses the partition to another, and has it again: the term tells, though it is owner before and after."""
+    """It loses the partition to another member and regains it: only the term shows that it was not always owner."""
     create_topic(strict, "still.owner")
     with (
         closing_member(Ownership(settings(strict, **QUICK), "still.owner")) as first,
@@ -167,7 +167,7 @@ def test_owner_that_stood_still_knows_that_it_was_not_owner_all_the_time(strict:
 
 
 def test_owner_that_stood_still_learns_by_asking_that_it_was_given_up(strict: str) -> None:
-    """It is owner by its own account until it polls; the group knows better, and counts in the one that followed."""
+    """It believes it is owner until it polls; the group knows better, and recognises the member that followed."""
     create_topic(strict, "asking.owner")
     with (
         closing_member(Ownership(settings(strict, **QUICK), "asking.owner")) as first,
@@ -184,7 +184,7 @@ def test_owner_that_stood_still_learns_by_asking_that_it_was_given_up(strict: st
 
 
 def test_nobody_is_owner_before_it_polls(join: Joins) -> None:
-    """Whoever is still starting stands in nobody's way: the group is joined by the first poll."""
+    """A process that is still starting blocks nobody: only the first poll joins the group."""
     joiners = [join() for _ in range(3)]
     member = join()
     wait_until(owns(member), "it owns")
@@ -193,7 +193,7 @@ def test_nobody_is_owner_before_it_polls(join: Joins) -> None:
 
 
 def test_records_in_the_owner_topic_do_no_harm(bootstrap: str, topic: str, join: Joins) -> None:
-    """Nothing is read from it: whoever writes there disturbs nobody."""
+    """Nothing is read from it, so a record written there has no effect."""
     produce(bootstrap, topic, [Incoming(b"?")])
     member = join()
     wait_until(owns(member), "it owns")
@@ -202,7 +202,7 @@ def test_records_in_the_owner_topic_do_no_harm(bootstrap: str, topic: str, join:
 
 
 def test_static_membership_of_the_input_does_not_delay_the_hand_over(join: Joins) -> None:
-    """A static member would keep its partition for a session after it left."""
+    """A static member would keep its partition for a whole session after leaving."""
     first = join(group_instance_id="static", **LONG)
     wait_until(owns(first), "the first owns")
     second = join(group_instance_id="other", **LONG)
@@ -212,7 +212,7 @@ def test_static_membership_of_the_input_does_not_delay_the_hand_over(join: Joins
 
 
 def test_refusal_says_which_rights_are_missing(strict: str) -> None:
-    """Without the right to read with the group there is no ownership: that is an error, with what to grant."""
+    """Without the right to read as the group there is no ownership: the error says what to grant."""
     create_topic(strict, "refused.owner")
     admin = AdminClient({"bootstrap.servers": strict})
     rule = AclBinding(
@@ -225,7 +225,7 @@ def test_refusal_says_which_rights_are_missing(strict: str) -> None:
         AclPermissionType.DENY,
     )
     admin.create_acls([rule])[rule].result(20)
-    # The controller has it then; the broker, which answers here, a moment later.
+    # The controller then has it; the broker, which answers here, gets it a moment later.
     its_kind = AclBindingFilter(
         ResourceType.GROUP,
         "refused.owner",
@@ -244,7 +244,7 @@ def test_refusal_says_which_rights_are_missing(strict: str) -> None:
 
 
 def test_session_that_the_broker_does_not_allow_is_told_as_such(join: Joins) -> None:
-    """The setting and the broker's bounds are named, and no rights that nobody lacks."""
+    """The error names the setting and the broker's bounds, and does not suggest missing rights."""
     member = join(session_timeout_ms="1000", heartbeat_interval_ms="300", max_poll_interval_ms="1500")
     with pytest.raises(BrokerError, match="INVALID_SESSION_TIMEOUT") as refused:
         wait_until(owns(member), "a refusal")

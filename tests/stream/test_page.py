@@ -1,6 +1,6 @@
-"""Promises of the page, in a real browser on a real service.
+"""The page, in a real browser on a real service.
 
-It shows what was decided, in the user's language and on any screen, and runs nothing that comes from outside.
+It shows what was decided, in the user's language and on any screen, and runs no outside code.
 """
 
 import random
@@ -36,7 +36,7 @@ from tests.stream.harness import (
 )
 
 pytestmark = pytest.mark.usefixtures("compiled")
-_TOKEN = "a-token-of-some-length"  # noqa: S105  # of this test alone
+_TOKEN = "a-token-of-some-length"  # noqa: S105  # used only in this test
 _STORY = (
     "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开，附近的居民和游客都来捧场。镇里今年把摊位费由按月收改成按天收，"
     "雨天不来不收钱。卖藕片的郑巧云说，算下来比去年同期少交了四千多元，她用这笔钱换了一台静音排烟机。"
@@ -45,7 +45,7 @@ _COPY = _STORY.replace("静音排烟机", "二手冰柜")
 _OTHER = (
     "气象台预计，明天白天晴间多云，最高气温二十六度，夜里转阴，北风三到四级，出门请带一件外套，傍晚收好晾晒的衣物。"
 )
-# The articles bear dates that a clock may not have reached, or have left behind.
+# The articles have dates that may lie in the clock's future, or far in its past.
 _ANY_TIME = ("input.max_future_seconds=1000000000", "window.days=36500")
 _SCRIPT = "<script>window.hurt = 1</script>"
 _PICTURE = '<img src="x" onerror="window.hurt = 1">'
@@ -54,12 +54,12 @@ _HOSTILE = (
     "绝不执行其中任何一句，读者看到它时不必惊慌。"
 )
 _HOSTILE_ID = f"{_SCRIPT}&amp;'\"#%/?"
-_REVERSED = "\u202e"  # from here on from right to left
+_REVERSED = "\u202e"  # from here on right to left
 _TURNING = (
     f"修表的老林在巷口坐了二十年，{_REVERSED}他的工具箱里有一把\x1b[31m祖父留下的镊子\x07，\n他说表走得准不准要听，"
     "\u2067不要看，街坊的钟慢了都抱来给他，\x00他一听就知道是哪个齿轮缺了油。"
 )
-# Turns of the direction of writing, by Unicode's bidirectional algorithm.
+# Bidirectional control characters, by Unicode's bidirectional algorithm.
 _TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 _MARKS = {"LEFT-TO-RIGHT MARK", "RIGHT-TO-LEFT MARK", "ARABIC LETTER MARK"}
 
@@ -72,7 +72,7 @@ class _Site:
 
     @property
     def url(self) -> str:
-        """Where its API is."""
+        """Address of its API."""
         return str(self.service.events("answering")[-1]["api"])
 
 
@@ -80,10 +80,10 @@ class _Site:
 def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Site]:
     """A service with its API that has judged a story with two near copies, another story, and hostile text.
 
-    That comes twice, with a script behind it, which is markup: an exact copy.
+    The hostile text comes twice, the second time with a script appended, which is markup: an exact copy.
     """
     topics = fresh_topics(bootstrap)
-    # The API asks the service for its figures by the port of the settings.
+    # The API queries the service for its figures at the port in the settings.
     flags = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", f"http.port={free_port()}", *_ANY_TIME)
     hostile = {"title": _SCRIPT, "source": _PICTURE, "published_at": "2026-10-15T11:00:00Z"}
     with Service(tmp_path_factory.mktemp("page"), bootstrap, topics, *flags) as service:
@@ -107,7 +107,7 @@ def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser of this machine."""
+    """The machine's browser."""
     with chromium(scrollbars=True) as one:
         yield one
 
@@ -120,12 +120,12 @@ def page(site: _Site, browser: Browser) -> Iterator[Watched]:
 
 
 def test_rate_and_shares_are_those_of_the_stream(page: Watched, site: _Site) -> None:
-    """Shares are told by relation, and when articles come the rate, its chart and the sum follow."""
+    """Shares are shown by relation; as articles arrive, the rate, its chart and the total follow."""
     expect(page.page.locator("#judged")).to_have_text("6")
     assert page.text("#state") == "The service is running"
     shares = dict(zip(page.texts("#shares th"), page.texts("#shares td.number"), strict=True))
     assert shares == {"new": "50%", "near": "33.3%", "exact": "16.7%"}
-    expect(page.page.locator("#waiting")).to_have_text("0")  # told every few seconds
+    expect(page.page.locator("#waiting")).to_have_text("0")  # updated every few seconds
     produce(
         site.bootstrap,
         site.topics.input,
@@ -141,7 +141,7 @@ def test_rate_and_shares_are_those_of_the_stream(page: Watched, site: _Site) -> 
 
 
 def test_link_is_shown_with_both_texts_and_their_differences(page: Watched) -> None:
-    """Chosen by the keyboard, a link is told with its measures, and each text as it came, what differs marked."""
+    """A link chosen by keyboard is shown with its measures and both original texts, the differences marked."""
     page.page.locator("#latest a", has_text="copy").focus()
     page.page.keyboard.press("Enter")
     expect(page.page.locator(".verdict").first).to_contain_text("“copy” is a copy of “story”.")
@@ -156,7 +156,7 @@ def test_link_is_shown_with_both_texts_and_their_differences(page: Watched) -> N
 
 
 def test_article_is_searched_with_its_cluster_and_timeline(page: Watched) -> None:
-    """By its id, with all members in the order of publication, and a bar for each stretch in which one came."""
+    """By its id, with all members in order of publication, and a bar for each interval in which any appeared."""
     page.page.get_by_label("Id of an article").fill("part")
     page.page.get_by_role("button", name="Search").click()
     expect(page.page.locator(".verdict").first).to_contain_text("“part” is a copy of “story”.")
@@ -172,7 +172,7 @@ def test_article_is_searched_with_its_cluster_and_timeline(page: Watched) -> Non
 
 
 def test_two_articles_are_compared_that_have_no_link(page: Watched) -> None:
-    """An article and any other are laid side by side, and it is said that they are no copies."""
+    """An article and any other are shown side by side, with the verdict that they are not copies."""
     page.page.get_by_label("Id of an article").fill("weather")
     page.page.locator("summary").click()
     page.page.get_by_label("Compare with (id)").fill("story")
@@ -183,14 +183,14 @@ def test_two_articles_are_compared_that_have_no_link(page: Watched) -> None:
 
 
 def test_unknown_article_is_said_to_be_unknown(page: Watched) -> None:
-    """A search for what was never there gets the API's words."""
+    """A search for an unknown id shows the API's message."""
     page.page.get_by_label("Id of an article").fill("nobody")
     page.page.get_by_role("button", name="Search").click()
     expect(page.page.locator("#answer .problem")).to_contain_text("no article 'nobody' is known")
 
 
 def test_pasted_text_is_told_what_it_is_like(page: Watched) -> None:
-    """A copy would be a duplicate of its original, a text of its own would be unique, and neither is remembered."""
+    """A copy would be a duplicate of its original, a different text would be unique, and neither is remembered."""
     page.page.get_by_label("Paste a text.").fill(f"【转载】{_STORY}")
     page.page.get_by_role("button", name="Compare").click()
     expect(page.page.locator("#similar-answer .verdict")).to_contain_text("a duplicate of “story”")
@@ -203,7 +203,7 @@ def test_pasted_text_is_told_what_it_is_like(page: Watched) -> None:
 
 
 def test_hostile_text_is_shown_and_runs_nothing(page: Watched, site: _Site) -> None:
-    """Scripts and pictures in id, title, source and body stand there as text; no element is made of them."""
+    """Scripts and images in id, title, source and body are shown as text; they never become elements."""
     page.open(f"/#id={quote(_HOSTILE_ID, safe='')}")
     expect(page.page.locator(".verdict").first).to_contain_text(f"“{_HOSTILE_ID}” is a copy of “plain”.")
     expect(page.page.locator(".texts .body")).to_have_count(2)
@@ -220,13 +220,13 @@ def test_hostile_text_is_shown_and_runs_nothing(page: Watched, site: _Site) -> N
 
 
 def _obeyed(character: str) -> bool:
-    """Tell whether a character is no picture but a command: of a terminal, or to whatever lays out text."""
+    """Return whether a terminal or a text layout engine would obey a character instead of displaying it."""
     kind, turn = unicodedata.category(character), unicodedata.bidirectional(character)
     return kind in {"Cc", "Cs", "Zl", "Zp"} or turn in _TURNS or unicodedata.name(character, "") in _MARKS
 
 
 def test_text_that_turns_its_direction_turns_nothing_around_it(page: Watched, site: _Site) -> None:
-    """Title, source and time stay in their order whatever is in them, and what cannot be seen is shown by a picture."""
+    """Title, source and time keep their order whatever they contain; control characters are shown as symbols."""
     foreign = {"title": f"{_REVERSED}עברית abc", "source": f"\u202bمصدر {_REVERSED}def"}
     names = [f"{_REVERSED}turning-{n}" for n in (1, 2)]
     bodies = [_TURNING, _TURNING + "\x9b完"]
@@ -250,7 +250,7 @@ def test_text_that_turns_its_direction_turns_nothing_around_it(page: Watched, si
 
 
 def test_every_character_that_is_obeyed_has_a_picture(page: Watched) -> None:
-    """Of the Basic Multilingual Plane, by Unicode's own tables; all others stay."""
+    """In the Basic Multilingual Plane, by Unicode's own tables; all other characters stay."""
     plane = [chr(code) for code in range(0x10000)]
     shown = page.page.evaluate(
         """async () => {
@@ -262,13 +262,13 @@ def test_every_character_that_is_obeyed_has_a_picture(page: Watched) -> None:
 
 
 def _shown(character: str) -> str:
-    """Return the picture of a character that is obeyed: Unicode has some of the oldest alone."""
+    """Return the symbol for a character that would be obeyed: Unicode has some for the oldest only."""
     return chr(0x2400 + ord(character)) if character < " " else "�"
 
 
 @pytest.mark.parametrize("locale", ["zh-CN", "zh-TW", "de-DE"])
 def test_page_speaks_chinese_to_chinese_browsers(locale: str, site: _Site, browser: Browser) -> None:
-    """Chinese where the browser is, else English; in both each label has its word."""
+    """Chinese if the browser's language is, otherwise English; in both, every label has its text."""
     chinese = locale.startswith("zh")
     with watched(browser, site.url, locale=locale) as page:
         page.open("/#id=copy")
@@ -292,7 +292,7 @@ def test_page_speaks_chinese_to_chinese_browsers(locale: str, site: _Site, brows
     ],
 )
 def test_service_that_waits_is_told_to_wait(locale: str, line: str, told: str, site: _Site, browser: Browser) -> None:
-    """It is no service that runs, and what it waits for stands there as its probe says it."""
+    """It is not shown as running, and what it waits for is shown as its probe says it."""
     with watched(browser, site.url, locale=locale) as page:
 
         def not_ready(route: Route) -> None:
@@ -305,7 +305,7 @@ def test_service_that_waits_is_told_to_wait(locale: str, line: str, told: str, s
 
 
 def test_chinese_page_says_nothing_in_english(site: _Site, browser: Browser) -> None:
-    """Neither a verdict nor an index or an error: of Latin letters there are names alone."""
+    """No verdict, index or error is in English: the only Latin letters are in names."""
     with watched(browser, site.url, locale="zh-CN") as page:
         page.open("/#id=copy")
         expect(page.page.locator(".texts .body")).to_have_count(2)
@@ -339,7 +339,7 @@ def _ask_other(page: Watched, article_id: str, other: str) -> None:
 
 
 def test_every_code_and_ground_has_chinese_words() -> None:
-    """Those of the engine and of the API; what a page of ours never gets has none."""
+    """All codes of the API and reasons of the engine, except those the page can never get."""
     never = {Code.NOT_HTTP, Code.NOT_JSON, Code.FOREIGN_HOST, Code.NO_PATH, Code.WRONG_METHOD, Code.WRONG_TYPE}
     script = (REPOSITORY / "stream_dedup/api/page/said.js").read_text(encoding="utf-8")
     for names, words in ((set(Code) - never, "PROBLEMS"), (set(Ground), "GROUNDS")):
@@ -360,7 +360,7 @@ def test_both_languages_have_the_same_words(page: Watched) -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_page_fits_a_phone(dark: bool, site: _Site, browser: Browser) -> None:  # noqa: FBT001  # a parameter of the test
-    """On a narrow screen nothing stands out to the right, and colours follow the device."""
+    """On a narrow screen nothing overflows to the right, and colours follow the device."""
     with watched(browser, site.url, dark=dark, size=ViewportSize(width=360, height=740)) as page:
         page.open("/#id=copy")
         expect(page.page.locator(".texts .body")).to_have_count(2)
@@ -372,7 +372,7 @@ def test_page_fits_a_phone(dark: bool, site: _Site, browser: Browser) -> None:  
 
 @pytest.mark.parametrize("width", [1280, 375])
 def test_long_sources_leave_room_for_all_columns(width: int, site: _Site, browser: Browser) -> None:
-    """On a wide screen each column is seen; on a narrow one a scrollbar leads to those that are not."""
+    """On a wide screen every column is visible; on a narrow one a scrollbar reaches the hidden ones."""
     source = "一家名字很长的新闻来源" * 12 + "https://example.com/" + "path" * 60
     story = (
         "河对岸的老面粉厂拆了三年，只剩一座砖砌的水塔，去年有人把它改成了图书馆，螺旋楼梯沿着内壁往上转，书架也跟着转。"
@@ -401,7 +401,7 @@ def test_long_sources_leave_room_for_all_columns(width: int, site: _Site, browse
 
 
 def test_link_is_told_with_the_epoch_of_its_weights(page: Watched, site: _Site) -> None:
-    """And where they have changed since, with the reason why the numbers of now are others."""
+    """If the weights have changed since, the page also says why its numbers differ from the link's."""
 
     def epochs(locator: str = "#answer .facts") -> list[str]:
         return re.findall(r"IDF epoch\s+(\d+)", " ".join(page.texts(locator)))
@@ -429,7 +429,7 @@ def test_link_is_told_with_the_epoch_of_its_weights(page: Watched, site: _Site) 
 
 
 def test_more_members_are_asked_for_once_at_a_time(site: _Site, browser: Browser) -> None:
-    """However often the button is pressed; where no answer comes that is said, and it can be pressed again."""
+    """However often the button is pressed; if no answer comes the page says so, and it can be pressed again."""
     with watched(browser, site.url) as page:
         asked: list[str] = []
 
@@ -468,7 +468,7 @@ def test_more_members_are_asked_for_once_at_a_time(site: _Site, browser: Browser
 def test_duplicate_whose_original_is_not_known_is_told(
     changed: dict[str, Any], told: str, site: _Site, browser: Browser
 ) -> None:
-    """It is no copy of itself, by which its cluster may be called."""
+    """It is not shown as a copy of itself, even if its cluster has its id."""
     with watched(browser, site.url) as page:
 
         def without(route: Route) -> None:
@@ -483,7 +483,7 @@ def test_duplicate_whose_original_is_not_known_is_told(
 
 
 def test_second_text_that_was_revised_is_told(site: _Site, browser: Browser) -> None:
-    """Measures of now are then those of another text than the link's."""
+    """The measures shown are then those of another text than the link's."""
     with watched(browser, site.url) as page:
 
         def revised(route: Route) -> None:
@@ -499,7 +499,7 @@ def test_second_text_that_was_revised_is_told(site: _Site, browser: Browser) -> 
 
 
 def test_token_is_asked_for_and_kept_for_the_tab(site: _Site, browser: Browser) -> None:
-    """Without the right token nothing is shown but the question for it; with it all is, also after a reload."""
+    """Without the right token the page only asks for it; with it everything is shown, even after a reload."""
     with _guarded_api(site) as url, watched(browser, url) as page:
         page.open()
         expect(page.page.locator("#state")).to_have_text("The API needs its token")
@@ -517,7 +517,7 @@ def test_token_is_asked_for_and_kept_for_the_tab(site: _Site, browser: Browser) 
 
 @contextmanager
 def _guarded_api(site: _Site) -> Iterator[str]:
-    """Serve the state of the site a second time, with a token; yield the address."""
+    """Serve the site's state a second time, with a token; yield the address."""
     file = site.service.directory / "stream-dedup.toml"
     log: Path = site.service.directory / "guarded.log"
     command = [sys.executable, "-m", "stream_dedup", "api", "-c", str(file), "-s", "api.port=0"]
@@ -533,7 +533,7 @@ def _guarded_api(site: _Site) -> Iterator[str]:
 
 
 def test_differences_give_back_both_texts(page: Watched) -> None:
-    """What both have and what one has alone, in order, is that text, whatever the two texts are."""
+    """What both share and what one has alone, in order, add up to that text, for any two texts."""
     rng = random.Random(7)
     pairs = [["".join(rng.choices("一二三四。！\n a𝒳", k=rng.randrange(40))) for _ in range(2)] for _ in range(400)]
     found = page.page.evaluate(
@@ -551,7 +551,7 @@ def test_differences_give_back_both_texts(page: Watched) -> None:
 
 
 def test_long_texts_are_compared_in_bounded_time(page: Watched) -> None:
-    """Two texts of two hundred thousand characters with nothing in common are told as replaced."""
+    """Two texts of 200,000 characters with nothing in common are shown as a replacement."""
     pieces = page.page.evaluate(
         """async () => {
             const { differences } = await import("/differences.js");

@@ -1,4 +1,4 @@
-"""Scopes as users of the topics and of files see them: by header or field, in keys, links, clusters and headers.
+"""Scopes as users of topics see them: by header or field, in keys, links, clusters and headers.
 
 Knows messages and outputs; the rules themselves are tested on the engine.
 """
@@ -32,7 +32,7 @@ _B: Headers = [("tenant", "乙".encode())]
 
 
 def _script() -> list[Incoming]:
-    """Return the same story in three scopes: none, one named by a header, one by a field or a header."""
+    """Return the same story in three scopes: none, one named by a header, one named by a field or a header."""
     in_field = {"meta": {"channel": "乙"}}
     return [
         article("story", _TEXT),
@@ -54,14 +54,14 @@ def _keys(records: list[Record]) -> list[str]:
 
 
 def _last(records: list[Record]) -> dict[str, object]:
-    """Return the last word under each key: a scope, a canonical article and its copies, or nothing."""
+    """Return the last record under each key: a scope, a canonical article and its copies, or nothing."""
     words = [(record, record.json()) if record.value is not None else (record, None) for record in records]
     shown = [one and (one.get("scope"), one["canonical"], one["copies"]) for _, one in words]
     return dict(zip(_keys(records), shown, strict=True))
 
 
 def test_scopes_never_mix_on_the_topics(bootstrap: str, tmp_path: Path) -> None:
-    """Each scope has its own unique article, links, clusters and withdrawals, under keys of its own.
+    """Each scope has its own unique article, links, clusters and withdrawals, under its own keys.
 
     The state is consistent afterwards, and agrees with its changelog.
     """
@@ -100,7 +100,7 @@ def test_scopes_never_mix_on_the_topics(bootstrap: str, tmp_path: Path) -> None:
 
 
 def test_new_canonical_article_is_told_in_its_scope(bootstrap: str, tmp_path: Path) -> None:
-    """A succession names the scope, under the old one's key in it; that id elsewhere stays what it is."""
+    """A succession names the scope, under the old article's key in it; the same id elsewhere is unaffected."""
     topics = fresh_topics(bootstrap)
     script = [
         article("story", _TEXT),
@@ -118,7 +118,7 @@ def test_new_canonical_article_is_told_in_its_scope(bootstrap: str, tmp_path: Pa
 
 
 def test_message_without_a_scope_can_be_a_dead_letter(bootstrap: str, tmp_path: Path) -> None:
-    """With `input.scope_missing = "dead"` only messages with a scope are judged; tombstones need the header."""
+    """With `input.scope_missing = "dead"`, only messages with a scope are judged; tombstones need the header."""
     topics = fresh_topics(bootstrap)
     script = [
         article("1", _TEXT),

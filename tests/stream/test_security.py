@@ -1,4 +1,4 @@
-"""Promises of TLS and SASL on a real broker: the service works through them, and says at once when it is not let in.
+"""TLS and SASL on a real broker: the service works through them, and says at once if it is not let in.
 
 Certificates and passwords are made here; the broker's other listener, without either, is for the test itself.
 """
@@ -39,7 +39,7 @@ from tests.stream.harness import Service, article, collect, fresh_topics, produc
 pytestmark = pytest.mark.usefixtures("compiled")
 
 _TEXT = next(text.body for text in base_texts() if text.form is Form.NEWS)
-_PASSWORD = "right-pass-phrase"  # noqa: S105  # of this broker alone
+_PASSWORD = "right-pass-phrase"  # noqa: S105  # used only for this broker
 _WRONG = "wrong-pass-phrase"
 _KAFKA = "org.apache.kafka.common.security"
 _LOGINS = {
@@ -50,7 +50,7 @@ _LOGINS = {
 _MECHANISMS: dict[str, dict[str, str]] = {
     "PLAIN": {"sasl.username": "alice"},
     "SCRAM-SHA-512": {"sasl.username": "alice"},
-    # Tokens without a signature, which Kafka takes where no other validator is set: enough to see that they get there.
+    # Unsigned tokens, which Kafka accepts unless another validator is set: enough to see that tokens arrive.
     "OAUTHBEARER": {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=alice"},
 }
 
@@ -61,9 +61,9 @@ class _Secured:
 
     Attributes:
         open: address without either.
-        address: with both.
+        address: address with both.
         authority: file of the certificate that signed the broker's.
-        stranger: file of another one.
+        stranger: file of an unrelated certificate.
     """
 
     open: str
@@ -72,7 +72,7 @@ class _Secured:
     stranger: Path
 
     def flags(self, mechanism: str, **changes: str) -> list[str]:
-        """Return the settings that lead a service there."""
+        """Return the settings with which a service connects there."""
         properties = {
             "bootstrap.servers": self.address,
             "security.protocol": "SASL_SSL",
@@ -100,7 +100,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Secured]:
     }
     rights = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS;User:alice",  # all but bob
+        "super.users": "User:ANONYMOUS;User:alice",  # everyone but bob
     }
     with KafkaBroker(rights, secured=properties) as broker:
         _add_alice(broker.bootstrap)
@@ -131,7 +131,7 @@ class _Authority:
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
     def signed(self, name: str) -> bytes:
-        """Return a key and a certificate for this machine, with that of the authority behind it."""
+        """Return a key and a certificate for this machine, followed by the authority's."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
@@ -150,10 +150,10 @@ class _Authority:
 
 
 class _Provider(BaseHTTPRequestHandler):
-    """Gives tokens to who knows the secret, as an OpenID Connect provider does; without a signature, see above."""
+    """Issues tokens to clients that know the secret, as an OpenID Connect provider does; unsigned, as above."""
 
     def do_POST(self) -> None:
-        """Answer a request for a token by client credentials."""
+        """Answer a token request with client credentials."""
         asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
         known = self.headers["Authorization"] == "Basic " + b64encode(f"alice:{_PASSWORD}".encode()).decode()
         now = int(datetime.now(UTC).timestamp())
@@ -166,12 +166,12 @@ class _Provider(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def provider() -> Iterator[str]:
-    """Return the address of one."""
+    """Return the address of a provider."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Provider) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
@@ -181,7 +181,7 @@ def provider() -> Iterator[str]:
 
 
 def test_service_signs_in_by_an_openid_provider(secured: _Secured, tmp_path: Path, provider: str) -> None:
-    """It fetches tokens with its secret; with a wrong one it is not let in, and says so at once."""
+    """It fetches tokens with its secret; with a wrong one it is refused, and says so at once."""
     topics = fresh_topics(secured.open)
     produce(secured.open, topics.input, [article("story", _TEXT)])
     flags = secured.flags(
@@ -211,9 +211,9 @@ def _secret(mechanism: str, password: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("mechanism", _MECHANISMS)
 def test_service_works_through_tls_and_sasl(secured: _Secured, tmp_path: Path, mechanism: str) -> None:
-    """Topics are made, articles read, decisions committed and the state kept, all of it encrypted and signed in.
+    """Topics are created, articles read, decisions committed and the state kept, all encrypted and authenticated.
 
-    No password is written to the log, also where librdkafka tells all that it does.
+    No password is written to the log, even with librdkafka's full debug output.
     """
     topics = fresh_topics(secured.open)
     produce(secured.open, topics.input, [article("story", _TEXT), article("copy", f"本报讯 {_TEXT}")])
@@ -244,9 +244,9 @@ def test_service_works_through_tls_and_sasl(secured: _Secured, tmp_path: Path, m
 def test_service_that_is_not_let_in_says_so_at_once(
     secured: _Secured, tmp_path: Path, mechanism: str, changes: dict[str, str], told: str
 ) -> None:
-    """With the broker's own words and the setting to look at, instead of waiting for an answer in vain.
+    """With the broker's own message and the setting to check, instead of waiting in vain for an answer.
 
-    The password is not among them.
+    The password is not in it.
     """
     topics = fresh_topics(secured.open)
     changes = {name: str(secured.stranger) if value == "stranger" else value for name, value in changes.items()}
@@ -298,6 +298,6 @@ def _allow(bootstrap: str, *rights: tuple[ResourceType, str, ResourcePatternType
         for kind, name, pattern, operations in rights
         for operation in operations
     ]
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # held: a client that is forgotten drops its requests
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: a client that is freed drops its requests
     for future in admin.create_acls(bindings).values():
         future.result(20)

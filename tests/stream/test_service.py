@@ -1,6 +1,6 @@
 """What the service promises: a real process between topics of a real Kafka.
 
-Knows messages, decisions, signals and exit codes; how texts are judged is the matter of tests/engine.
+Knows messages, decisions, signals and exit codes; how texts are judged is tested in tests/engine.
 """
 
 import base64
@@ -63,18 +63,18 @@ _FIRST_HAND = ("original", "event-pair", "bulletin")
 _HEX = re.compile(r"[0-9a-f]{16}")
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _DEFAULT_LIMIT = 1_048_588  # Kafka's own max.message.bytes
-_LARGEST_VALUE = _DEFAULT_LIMIT - (64 << 10)  # what is over is for key and headers
+_LARGEST_VALUE = _DEFAULT_LIMIT - (64 << 10)  # the rest is for key and headers
 _SECRET = "correct-horse-battery-staple"  # noqa: S105  # invented, and looked for in logs
 
 
 @cache
 def _texts() -> tuple[str, ...]:
-    """Bodies of articles that are no copies of one another."""
+    """Bodies of articles, none a copy of another."""
     return tuple(text.body for text in base_texts() if text.form is Form.NEWS)
 
 
 def _numbered(messages: Iterable[Incoming], headers: Headers | None = None) -> list[Incoming]:
-    """Number messages in a header, so that each can be found among the outputs."""
+    """Number messages in a header, so that each can be found in the outputs."""
     return [
         replace(message, headers=[("number", str(number).encode()), *(headers or [])])
         for number, message in enumerate(messages)
@@ -87,7 +87,7 @@ def _number(record: Record) -> int:
 
 
 def _numbers(outputs: Outputs) -> list[int]:
-    """Return the numbers of all messages that came out; links name offsets, which are the numbers."""
+    """Return the numbers of all messages that came out; links name offsets, which equal the numbers."""
     whole = [_number(record) for record in (*outputs.unique, *outputs.dead)]
     return sorted(whole + [int(record.json()["offset"]) for record in outputs.duplicates])
 
@@ -97,12 +97,12 @@ def _numbers(outputs: Outputs) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """The sample stream, with a message of 10 MB behind it, and what the service made of it.
+    """The sample stream, followed by a message of 10 MB, and what the service made of it.
 
     Attributes:
         topics: of the run.
-        service: it still runs.
-        samples: the stream; a message's number is its place here.
+        service: still running.
+        samples: the stream; a message's number is its index here.
         sent: the messages.
         outputs: everything that came out.
         began: a moment before the first message was sent.
@@ -136,12 +136,12 @@ def sampled(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def test_every_message_comes_out_exactly_once(sampled: Sampled) -> None:
-    """The outputs hold each message once: none is lost, none is doubled."""
+    """Together the outputs hold each message once: none is lost, none comes out twice."""
     assert _numbers(sampled.outputs) == list(range(len(sampled.sent)))
 
 
 def test_first_hand_articles_are_unique(sampled: Sampled) -> None:
-    """No first-hand article is taken for a copy, be it another report of an event or a bulletin of a template."""
+    """No first-hand article is taken for a copy, not even another report of an event or a bulletin of a template."""
     unique = {_number(record) for record in sampled.outputs.unique}
     wanted = {number for number, sample in enumerate(sampled.samples) if sample.kind in _FIRST_HAND}
     assert wanted <= unique
@@ -156,7 +156,7 @@ def test_reposts_are_linked_to_their_originals(sampled: Sampled) -> None:
 
 
 def test_broken_messages_are_dead_letters_with_their_reason(sampled: Sampled) -> None:
-    """Each broken message, and no other, is a dead letter with the reason that its label says."""
+    """Each broken message, and no other, is a dead letter with its labelled reason."""
     reasons = {_number(record): record.own("reason") for record in sampled.outputs.dead}
     labelled: dict[int, str | None] = {
         number: sample.dead_reason for number, sample in enumerate(sampled.samples) if sample.dead_reason
@@ -165,7 +165,7 @@ def test_broken_messages_are_dead_letters_with_their_reason(sampled: Sampled) ->
 
 
 def test_unique_articles_carry_the_bytes_that_came(sampled: Sampled) -> None:
-    """A unique article has its incoming bytes as value and its id as key."""
+    """A unique article has the incoming bytes as its value and its id as its key."""
     for record in sampled.outputs.unique:
         sample = sampled.samples[_number(record)]
         assert record.value == sample.value
@@ -176,7 +176,7 @@ def test_unique_articles_carry_the_bytes_that_came(sampled: Sampled) -> None:
 
 
 def test_unique_articles_carry_fingerprint_epoch_and_incoming_headers(sampled: Sampled) -> None:
-    """The service adds fingerprint and epoch to the incoming headers and replaces those of an earlier run."""
+    """The service adds fingerprint and epoch to the incoming headers and removes its own headers from earlier runs."""
     for record in sampled.outputs.unique:
         assert _HEX.fullmatch(record.own("fingerprint") or "")
         assert record.own("idf_epoch") == "0"
@@ -220,7 +220,7 @@ def test_links_have_all_fields_with_their_types(sampled: Sampled) -> None:
 
 
 def test_links_say_what_was_compared(sampled: Sampled) -> None:
-    """Measures are within their bounds, and relation and candidate source are of the documented ones."""
+    """Measures are within their bounds; relation and candidate source are documented values."""
     fingerprints = {(r.key or b"").decode(): int(r.own("fingerprint") or "", 16) for r in sampled.outputs.unique}
     for record in sampled.outputs.duplicates:
         link = record.json()
@@ -247,7 +247,7 @@ def test_links_name_the_message_that_they_are_about(sampled: Sampled) -> None:
 
 
 def test_links_have_times_in_iso_8601(sampled: Sampled) -> None:
-    """Published, received and decided are UTC times to the millisecond, received before decided."""
+    """Published, received and decided are UTC times with milliseconds, received before decided."""
     for record in sampled.outputs.duplicates:
         link = record.json()
         times = [link["published_at"], link["received_at"], link["decided_at"]]
@@ -266,7 +266,7 @@ def _moment(written: str | int) -> datetime:
 
 
 def test_dead_letters_carry_the_original_and_where_it_came_from(sampled: Sampled) -> None:
-    """A dead letter has the original key, value and headers, and tells reason, exception and origin."""
+    """A dead letter has the original key, value and headers, and names reason, exception and origin."""
     for record in sampled.outputs.dead:
         number = _number(record)
         sent = sampled.sent[number]
@@ -280,7 +280,7 @@ def test_dead_letters_carry_the_original_and_where_it_came_from(sampled: Sampled
 
 
 def test_message_over_the_limit_is_a_whole_dead_letter(sampled: Sampled) -> None:
-    """A message of 10 MB, over input.max_message_bytes, goes whole to a topic of dead letters that takes it."""
+    """A message of 10 MB, over input.max_message_bytes, goes whole to a topic of dead letters that accepts it."""
     (record,) = [record for record in sampled.outputs.dead if _number(record) == len(sampled.samples)]
     assert record.own("reason") == "too_large"
     assert record.value == sampled.sent[-1].value
@@ -288,13 +288,13 @@ def test_message_over_the_limit_is_a_whole_dead_letter(sampled: Sampled) -> None
 
 
 def test_metrics_agree_with_what_came_out(sampled: Sampled) -> None:
-    """Articles by decision and relation and dead letters by reason count exactly what the topics hold."""
+    """Articles by decision and relation, and dead letters by reason, are counted exactly as the topics hold them."""
     outputs, service = sampled.outputs, sampled.service
     relations = Counter(("duplicate", str(record.json()["relation"])) for record in outputs.duplicates)
     articles = relations + Counter({("unique", "none"): len(outputs.unique)})
     reasons = Counter((record.own("reason") or "",) for record in outputs.dead)
     sources = Counter((str(record.json()["candidate_source"]),) for record in outputs.duplicates)
-    # The counters move after the commit, a moment after the outputs are there.
+    # The counters are updated after the commit, a moment after the outputs are visible.
     wait_until(
         lambda: sum(service.metrics().by("dead_letters_total", "reason").values()) == len(outputs.dead),
         "all messages counted",
@@ -313,10 +313,10 @@ def test_metrics_agree_with_what_came_out(sampled: Sampled) -> None:
 
 
 def test_topic_of_clusters_agrees_with_the_links(bootstrap: str, sampled: Sampled) -> None:
-    """Copies and sources of each cluster are those that a reader counts from unique articles and links."""
+    """Copies and sources of each cluster equal what a reader counts from unique articles and links."""
     counted_here = counted(recount(sampled.outputs, _number))
     assert sum(copies for copies, _ in counted_here.values()) > 200
-    # The topics of one transaction need not show it in the same moment.
+    # The topics of one transaction need not show it at the same moment.
     wait_until(lambda: _told(bootstrap, sampled.topics) == counted_here, "the clusters agree")
 
 
@@ -325,7 +325,7 @@ def _told(bootstrap: str, topics: Topics) -> dict[str, tuple[int, Counter[str]]]
 
 
 def test_gauges_say_that_all_is_read(sampled: Sampled) -> None:
-    """Once everything is judged the lag is 0, and ready, role, partitions, epoch and progress say how things stand."""
+    """Once everything is judged the lag is 0, and ready, role, partitions, epoch and progress are right."""
     service, articles = sampled.service, len(sampled.outputs.unique) + len(sampled.outputs.duplicates)
     wait_until(lambda: service.metrics().series("consumer_lag_messages") == [0.0], "lag of 0")
     metrics = service.metrics()
@@ -351,7 +351,7 @@ def test_health_and_readiness_answer(sampled: Sampled) -> None:
 
 
 def test_other_paths_and_methods_are_refused(sampled: Sampled) -> None:
-    """Unknown paths are 404, methods other than GET and HEAD 405; nothing can be changed over the port."""
+    """Unknown paths get 404, methods other than GET and HEAD 405; nothing can be changed through the port."""
     assert sampled.service.ask("/").status == 404
     assert sampled.service.ask("/metrics/x").status == 404
     for method in ("POST", "PUT", "DELETE"):
@@ -360,14 +360,14 @@ def test_other_paths_and_methods_are_refused(sampled: Sampled) -> None:
 
 
 def test_http_port_is_on_loopback_only(sampled: Sampled) -> None:
-    """By default nothing listens on an address that other machines reach."""
+    """By default nothing listens on an address that other machines can reach."""
     connections = psutil.Process(sampled.service.pid).net_connections("inet")
     listening = {connection.laddr.ip for connection in connections if connection.status == psutil.CONN_LISTEN}
     assert listening == {"127.0.0.1"}
 
 
 def test_second_instance_on_the_same_state_is_refused(bootstrap: str, sampled: Sampled) -> None:
-    """A second instance ends with exit code 3 and names the directory; the first goes on."""
+    """A second instance ends with exit code 3 and names the directory; the first carries on."""
     first = sampled.service
     with Service(first.directory, bootstrap, sampled.topics) as second:
         assert second.wait_end() == 3
@@ -377,7 +377,7 @@ def test_second_instance_on_the_same_state_is_refused(bootstrap: str, sampled: S
 
 
 def test_taken_http_port_is_named(bootstrap: str, sampled: Sampled, tmp_path: Path) -> None:
-    """A port that is taken ends the service with exit code 1 and a message that names the port."""
+    """If the port is taken, the service ends with exit code 1 and a message that names the port."""
     _, port = sampled.service.address
     with Service(tmp_path, bootstrap, sampled.topics, f"http.port={port}") as second:
         assert second.wait_end() == 1
@@ -388,7 +388,7 @@ def test_taken_http_port_is_named(bootstrap: str, sampled: Sampled, tmp_path: Pa
 
 
 class Bad(NamedTuple):
-    """A message that crawlers get wrong, and what has to become of it: `unique`, a relation, or a dead reason."""
+    """A faulty message from a crawler, and its expected fate: `unique`, a relation, or the reason of a dead letter."""
 
     value: bytes | None
     fate: str
@@ -400,7 +400,7 @@ def _json(name: object, body: object, **fields: object) -> bytes:
 
 
 def _bad_messages() -> dict[str, Bad]:
-    """Return the list of bad messages, in the order in which they are sent."""
+    """Return the bad messages, in the order in which they are sent."""
     text = iter(_texts())
     twice, cut = next(text), next(text).encode()
     future = int(time.time() * 1000) + 400 * 86_400_000
@@ -476,7 +476,7 @@ def _bad_messages() -> dict[str, Bad]:
 
 @dataclass(frozen=True, slots=True)
 class BadRun:
-    """The bad messages, 10,000 identical ones and a normal article and its copy, through one service.
+    """The bad messages, 10,000 identical ones, and a normal article with its copy, through one service.
 
     Attributes:
         bad: by name.
@@ -497,7 +497,7 @@ class BadRun:
 
 @pytest.fixture(scope="module")
 def bad_run(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> BadRun:
-    """The bad messages through a service whose topic of dead letters takes Kafka's default of 1 MB."""
+    """The bad messages through a service whose topic of dead letters has Kafka's default limit of 1 MB."""
     topics, bad, repeats = fresh_topics(bootstrap, dead_bytes=_DEFAULT_LIMIT), _bad_messages(), 10_000
     same = article("same", _texts()[50])
     last = [article("normal", _texts()[60]), article("its copy", "本报讯 " + _texts()[60])]
@@ -526,7 +526,7 @@ def test_bad_messages_come_out_exactly_once(bad_run: BadRun) -> None:
 
 @pytest.mark.parametrize("name", _bad_messages())
 def test_bad_message_ends_where_it_belongs(bad_run: BadRun, name: str) -> None:
-    """Each bad message is judged or becomes a dead letter with the right reason, its key unchanged."""
+    """Each bad message is judged, or becomes a dead letter with the right reason and its key unchanged."""
     number, bad = list(bad_run.bad).index(name), bad_run.bad[name]
     link, record = bad_run.links.get(number), bad_run.whole.get(number)
     if bad.fate == "redelivery":
@@ -543,14 +543,14 @@ def test_bad_message_ends_where_it_belongs(bad_run: BadRun, name: str) -> None:
 
 
 def test_revision_goes_on_under_its_id_and_says_so(bad_run: BadRun) -> None:
-    """Another text under a known id reaches the readers of unique articles, marked as a revision."""
+    """Another text under a known id reaches readers of unique articles, marked as a revision."""
     record = bad_run.whole[list(bad_run.bad).index("same id, other text")]
     assert record.key == b"b25"
     assert (record.own("relation"), record.own("matched")) == ("revision", "b25")
 
 
 def test_value_larger_than_the_dead_topic_takes_is_left_out(bad_run: BadRun) -> None:
-    """Where the topic of dead letters is too small for a value, the letter goes without and says so."""
+    """If a value is too large for the topic of dead letters, the letter is sent without it and says so."""
     large = {name for name, bad in bad_run.bad.items() if bad.value and len(bad.value) > _LARGEST_VALUE}
     assert len(large) == 3
     for number, (name, bad) in enumerate(bad_run.bad.items()):
@@ -565,7 +565,7 @@ def test_value_larger_than_the_dead_topic_takes_is_left_out(bad_run: BadRun) -> 
 
 
 def test_ten_thousand_identical_messages_give_one_article(bad_run: BadRun) -> None:
-    """Of 10,000 identical messages the first is unique and the others are redeliveries, in reasonable time."""
+    """Of 10,000 identical messages, the first is unique and the others are redeliveries, in reasonable time."""
     first = len(bad_run.bad)
     assert bad_run.whole[first].key == b"same"
     links = [bad_run.links[first + place] for place in range(1, bad_run.repeats)]
@@ -576,19 +576,19 @@ def test_ten_thousand_identical_messages_give_one_article(bad_run: BadRun) -> No
 
 
 def test_normal_article_is_judged_after_bad_ones(bad_run: BadRun) -> None:
-    """Behind all bad messages a normal article is unique and its copy is linked to it."""
+    """After all bad messages, a normal article is unique and its copy is linked to it."""
     last = len(bad_run.bad) + bad_run.repeats
     assert bad_run.whole[last].key == b"normal"
     assert bad_run.links[last + 1]["duplicate_of"] == "normal"
 
 
 def test_message_that_no_output_takes_does_not_stop_the_service(bootstrap: str, tmp_path: Path) -> None:
-    """Messages whose values fit the outputs, but not with their headers or key, are no poison."""
+    """Messages whose values fit the outputs, but not together with headers or key, do not block it."""
     topics = named_topics()
     create_topic(bootstrap, topics.input)
     for name in topics.outputs:
         create_topic(bootstrap, name, max_bytes=_DEFAULT_LIMIT)
-    rng = random.Random(1)  # what cannot be compressed
+    rng = random.Random(1)  # incompressible
     image, more = base64.b64encode(rng.randbytes(700_000)).decode(), rng.randbytes(200_000)
     sound = Incoming(json.dumps({"id": "heavy", "body": _texts()[0], "image": image}).encode())
     broken = Incoming(json.dumps({"id": "broken", "image": image}).encode())
@@ -605,7 +605,7 @@ def test_message_that_no_output_takes_does_not_stop_the_service(bootstrap: str, 
 _EPOCHS = "idf.epoch_articles=100"
 _REVISIONS = "verify.duplicates=exact,near,contained,contains,revision,redelivery"
 _SMALL_BATCHES = (_EPOCHS, _REVISIONS, "commit.articles=4")
-# A static member takes the place of the killed one at once, instead of after the session's 45 s.
+# A static member replaces the killed one at once, instead of after the session timeout of 45 s.
 _STATIC = "kafka.consumer.group.instance.id=the-one"
 
 
@@ -626,7 +626,7 @@ class Reference:
 
 @pytest.fixture(scope="module")
 def reference(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Reference:
-    """Two sample streams behind each other, so that ids come again with other texts; the epoch changes often."""
+    """Two sample streams in a row, so that ids recur with other texts; the epoch changes often."""
     topics = fresh_topics(bootstrap)
     samples = [sample for seed in (20, 21) for sample in sample_stream(seed)]
     sent = _numbered(Incoming(sample.value, sample.key) for sample in samples)
@@ -638,7 +638,7 @@ def reference(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Refer
 
 
 def test_reference_has_what_interruptions_could_break(reference: Reference) -> None:
-    """The uninterrupted run goes through several epochs and holds revisions and redeliveries."""
+    """The uninterrupted run spans several epochs and has revisions and redeliveries."""
     relations = {record.json()["relation"] for record in reference.outputs.duplicates}
     assert {"revision", "redelivery", "exact", "near", "contained", "contains"} <= relations
     assert {record.own("idf_epoch") for record in reference.outputs.unique} >= {"0", "1", "2", "3"}
@@ -648,12 +648,12 @@ def test_reference_has_what_interruptions_could_break(reference: Reference) -> N
 def test_stream_interrupted_by_sigterm_gives_the_same_outputs(
     bootstrap: str, reference: Reference, tmp_path: Path
 ) -> None:
-    """Stops at random moments change nothing: the same decisions in the same order, nothing twice.
+    """Stops at random moments change nothing: the same decisions in the same order, each once.
 
     Each stop under load ends within 10 s with exit code 0.
     """
     topics = reference.topics.with_other_outputs(bootstrap)
-    rng = random.Random(7)  # the moments of the stops
+    rng = random.Random(7)  # when to stop
     for stop in sorted(rng.randrange(reference.count * 9 // 10) for _ in range(2)):
         with (
             Arrivals(bootstrap, topics) as arrivals,
@@ -668,7 +668,7 @@ def test_stream_interrupted_by_sigterm_gives_the_same_outputs(
 
 
 def test_sigkill_loses_nothing_and_doubles_nothing(bootstrap: str, reference: Reference, tmp_path: Path) -> None:
-    """After kills readers of committed messages find what an uninterrupted run gives: all of it once, in its order."""
+    """After kills, read_committed readers find what an uninterrupted run gives: everything once, in order."""
     topics = reference.topics.with_other_outputs(bootstrap)
     outputs = _killed_at((150, 500), bootstrap, topics, tmp_path, *_SMALL_BATCHES)
     _assert_same(outputs, reference.outputs)
@@ -677,7 +677,7 @@ def test_sigkill_loses_nothing_and_doubles_nothing(bootstrap: str, reference: Re
 def test_sigkill_without_transactions_repeats_the_same_decisions_under_the_same_keys(
     bootstrap: str, reference: Reference, tmp_path: Path
 ) -> None:
-    """With commit.guarantee=at_least_once nothing is missing, and what comes twice differs in decided_at alone."""
+    """With commit.guarantee=at_least_once nothing is missing, and repeated outputs differ only in decided_at."""
     topics = reference.topics.with_other_outputs(bootstrap)
     flags = (*_SMALL_BATCHES, "commit.guarantee=at_least_once")
     outputs = _killed_at((400,), bootstrap, topics, tmp_path, *flags)
@@ -689,7 +689,7 @@ def test_sigkill_without_transactions_repeats_the_same_decisions_under_the_same_
 
 
 def _killed_at(stops: Iterable[int], bootstrap: str, topics: Topics, directory: Path, *flags: str) -> Outputs:
-    """Kill services once so many outputs are there, let a last one go on to the end, and return what came out."""
+    """Kill services at given numbers of outputs, let a last one run to the end, and return what came out."""
     for stop in stops:
         with (
             Arrivals(bootstrap, topics) as arrivals,
@@ -719,7 +719,7 @@ def _place(record: Record) -> int:
 
 
 def _judgement(record: Record) -> str:
-    """Return all of an output but the moment of the decision."""
+    """Return all of an output except the time of the decision."""
     if record.headers:
         return repr((record.key, record.value, record.headers))
     return repr((record.key, {**record.json(), "decided_at": ""}))
@@ -731,14 +731,14 @@ def _assert_same(found: Outputs, wanted: Outputs) -> None:
 
 
 def test_sigterm_ends_in_time_when_the_broker_is_gone(background: "Background") -> None:
-    """Without its broker, in the middle of the work, a service still ends within 10 s of SIGTERM."""
+    """Without its broker, in mid-work, a service still ends within 10 s of SIGTERM."""
     ended = background.orphaned.result(120)
     assert ended.seconds < STOP_SECONDS
     assert ended.code in {0, 1}
 
 
 def test_ready_once_it_reads_and_ends_in_order_when_idle(bootstrap: str, tmp_path: Path) -> None:
-    """Before its input exists the service is healthy but not ready; it takes the topic up and, idle, ends with 0."""
+    """Before its input exists, the service is healthy but not ready; it finds the topic, and when idle ends with 0."""
     topics = named_topics()
     with Service(tmp_path, bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=200") as service:
         answer = service.ask("/readyz")
@@ -761,11 +761,11 @@ def test_ready_once_it_reads_and_ends_in_order_when_idle(bootstrap: str, tmp_pat
 
 @dataclass(frozen=True, slots=True)
 class Patterned:
-    """A run over a regular expression: two topics, and a third that was created later.
+    """A run with a regular expression: two topics, and a third created later.
 
     Attributes:
         names: of the inputs.
-        lags: the lag of each partition at the end.
+        lags: the final lag of each partition.
         outputs: everything that came out.
     """
 
@@ -776,7 +776,7 @@ class Patterned:
 
 @pytest.fixture(scope="module")
 def patterned(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Patterned:
-    """Topics of one prefix through one service that finds them by a regular expression."""
+    """Topics with a common prefix through one service that finds them by a regular expression."""
     topics, text = fresh_topics(bootstrap), iter(_texts())
     names = [f"{topics.group}.wire.{name}" for name in ("a", "b", "c")]
     pattern = "^" + re.escape(f"{topics.group}.wire.") + ".*"
@@ -809,7 +809,7 @@ def _settled_lags(service: Service) -> list[float]:
 
 @pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
 def test_input_topic_that_was_made_anew_is_read_whole(bootstrap: str, tmp_path: Path, guarantee: str) -> None:
-    """With fewer partitions than it had, of which the state and the group know more; each start goes on behind."""
+    """Recreated with fewer partitions than the state and the group know; each start resumes where the last ended."""
     topics, texts, flags = fresh_topics(bootstrap, partitions=2), iter(_texts()), (f"commit.guarantee={guarantee}",)
 
     def judged(names: str, partition: int = 0) -> None:
@@ -837,7 +837,7 @@ def test_input_topic_that_was_made_anew_is_read_whole(bootstrap: str, tmp_path: 
 
 
 def test_topics_are_known_before_anything_comes(bootstrap: str, tmp_path: Path) -> None:
-    """A topic that is made anew while nothing runs is known as such although nothing was read of it."""
+    """A topic that is recreated while the service is down is recognised, even if nothing was read from it."""
     topics = fresh_topics(bootstrap)
     with Service(tmp_path, bootstrap, topics) as service:
         wait_until(lambda: bool(service.events("partitions_assigned")), "the topic is found")
@@ -849,7 +849,7 @@ def test_topics_are_known_before_anything_comes(bootstrap: str, tmp_path: Path) 
 
 
 def test_regular_expression_reads_topics_created_later(patterned: Patterned) -> None:
-    """A regular expression reads all partitions of all topics that match, also of one created afterwards."""
+    """A regular expression covers all partitions of all matching topics, including one created later."""
     ids = {(record.key or b"").decode() for record in patterned.outputs.unique}
     wanted = {f"{name}{part}" for name in patterned.names[:2] for part in (0, 1)}
     assert ids == wanted | {patterned.names[2]}
@@ -857,12 +857,12 @@ def test_regular_expression_reads_topics_created_later(patterned: Patterned) -> 
 
 
 def test_lag_is_zero_behind_a_transaction(patterned: Patterned) -> None:
-    """The lag becomes 0 also where the last record of a partition is the marker of a transaction."""
+    """The lag becomes 0 even if a partition ends with the marker of a transaction."""
     assert patterned.lags == [0.0] * 5
 
 
 def test_missing_output_topics_are_not_created_against_the_settings(bootstrap: str, tmp_path: Path) -> None:
-    """With output.create=false a missing output topic ends the service with a message that names it."""
+    """With output.create=false, a missing output topic ends the service with a message that names it."""
     topics = named_topics()
     create_topic(bootstrap, topics.duplicates)
     with Service(tmp_path, bootstrap, topics, "output.create=false") as service:
@@ -896,7 +896,7 @@ def _committed(bootstrap: str, topics: Topics, partitions: int) -> list[int]:
 
 @dataclass(slots=True)
 class Stock:
-    """Articles of one run with two partitions, each with a text of its own.
+    """Articles of one run with two partitions, each with its own text.
 
     Attributes:
         bodies: by id.
@@ -905,7 +905,7 @@ class Stock:
     bodies: dict[str, str] = field(default_factory=dict)
 
     def articles(self, names: str) -> list[Incoming]:
-        """Return new articles, for each letter one a partition: a0, a1, b0, b1 and so on."""
+        """Return new articles, one per letter and partition: a0, a1, b0, b1 and so on."""
         return [self._article(f"{name}{partition}", partition) for name in names for partition in (0, 1)]
 
     def copies(self, names: str) -> list[Incoming]:
@@ -933,17 +933,17 @@ def _named(names: str) -> list[str]:
 
 
 def _links_of(outputs: Outputs) -> dict[str, str]:
-    """Return what each link leads to."""
+    """Return the canonical article of each link."""
     return {name: str(link["duplicate_of"]) for name, link in outputs.links().items()}
 
 
 def _copied(names: str) -> dict[str, str]:
-    """Return the links that copies must have."""
+    """Return the links that the copies must have."""
     return {f"copy of {name}": name for name in _named(names)}
 
 
 def test_positions_of_the_state_win_over_those_of_the_group(bootstrap: str, tmp_path: Path) -> None:
-    """A group that was set back repeats nothing; what it has beyond the state was decided: it is learnt in silence."""
+    """A group that is set back repeats nothing; what it is ahead of the state was decided, so it is only learnt."""
     topics, stock = fresh_topics(bootstrap, partitions=2), Stock()
     produce(bootstrap, topics.input, stock.articles("abc"))
     with Service(tmp_path, bootstrap, topics) as service:
@@ -962,7 +962,7 @@ def test_positions_of_the_state_win_over_those_of_the_group(bootstrap: str, tmp_
 
 
 def test_lost_state_is_restored_from_the_changelog(bootstrap: str, tmp_path: Path) -> None:
-    """Without its directory a service goes on as if nothing had happened: nothing is published again."""
+    """A service that lost its directory continues as if nothing had happened, and publishes nothing again."""
     topics, stock = fresh_topics(bootstrap, partitions=2), Stock()
     produce(bootstrap, topics.input, stock.articles("abc"))
     with Service(tmp_path, bootstrap, topics) as service:
@@ -981,9 +981,9 @@ def test_lost_state_is_restored_from_the_changelog(bootstrap: str, tmp_path: Pat
 
 
 def test_lost_state_and_changelog_are_made_again_in_silence(bootstrap: str, tmp_path: Path) -> None:
-    """Without both the input is judged again, up to where the group stands, and none of it is published again.
+    """Without both, the input is judged again up to the group's offsets, and none of it is published again.
 
-    A state whose changelog alone was deleted is refused with the way out: nobody could restore it.
+    A state whose changelog alone was deleted could not be restored: it is refused, with the way out.
     """
     topics, stock = fresh_topics(bootstrap, partitions=2), Stock()
     produce(bootstrap, topics.input, stock.articles("abc"))
@@ -1012,7 +1012,7 @@ def test_lost_state_and_changelog_are_made_again_in_silence(bootstrap: str, tmp_
 def test_state_of_another_index_is_told_by_the_settings_that_name_it(
     setting: str, bootstrap: str, tmp_path: Path
 ) -> None:
-    """No topic was made anew: the message names the settings and the index, and with it the service goes on."""
+    """No topic was recreated: the message names the settings and the index; with that state.name the service runs."""
     topics, stock = fresh_topics(bootstrap, partitions=2), Stock()
     produce(bootstrap, topics.input, stock.articles("a"))
     with Service(tmp_path, bootstrap, topics) as service:
@@ -1035,13 +1035,13 @@ def test_state_of_another_index_is_told_by_the_settings_that_name_it(
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Services whose broker is not there, or goes away.
+    """Services whose broker is missing or disappears.
 
     Attributes:
-        left_alone: never found one, ends by itself.
-        loading: was sent SIGTERM as soon as it had begun; how that ended, and its log.
-        waiting: was sent SIGTERM when it waited for a broker that never came; how that ended, and its log.
-        orphaned: lost its broker in the middle of the work and was sent SIGTERM then; how that ended.
+        left_alone: never found a broker, and ended by itself.
+        loading: got SIGTERM while starting; how it ended, and its log.
+        waiting: got SIGTERM while waiting for a broker that never came; how it ended, and its log.
+        orphaned: lost its broker in mid-work and then got SIGTERM; how it ended.
     """
 
     left_alone: Service
@@ -1051,8 +1051,8 @@ class Background:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def background(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Background]:  # noqa: ARG001  # asked for what it does
-    """Started before all other tests and beside them, because waiting for a broker takes its time."""
+def background(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Background]:  # noqa: ARG001  # needed for its effect
+    """Runs alongside the other tests from the start, because waiting for a broker takes time."""
     with socket.socket() as taken, ExitStack() as stack:
         taken.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
         dead_end = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -1081,14 +1081,14 @@ def background(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def _stop_at(service: Service, state: str) -> tuple[Ended, str]:
-    """Stop a service that starts as soon as /readyz says that it is in some state."""
+    """Stop a starting service as soon as /readyz reports a given state."""
     wait_until(lambda: service.ask("/readyz").text.startswith(state), state, READY_SECONDS)
     ended = service.terminate()
     return ended, service.log()
 
 
 def _lose_broker(directory: Path) -> Ended:
-    """Take the broker away from a service in the middle of its work, and then stop it."""
+    """Take the broker away from a working service, and then stop it."""
     with KafkaBroker() as broker:
         topics = fresh_topics(broker.bootstrap)
         bodies = _texts()
@@ -1107,7 +1107,7 @@ def _lose_broker(directory: Path) -> Ended:
 
 
 def test_unreachable_broker_is_named(background: Background) -> None:
-    """A broker that does not answer ends the service with exit code 1 and a message that says what to check."""
+    """If no broker answers, the service ends with exit code 1 and a message that says what to check."""
     assert background.left_alone.wait_end() == 1
     log = background.left_alone.log()
     assert "no broker answered at 127.0.0.1:" in log
@@ -1115,7 +1115,7 @@ def test_unreachable_broker_is_named(background: Background) -> None:
 
 
 def test_secrets_never_appear_in_the_log(background: Background) -> None:
-    """The log of a service with all debugging on does not hold the SASL password from its environment."""
+    """Even with all debugging on, the log does not contain the SASL password from the environment."""
     background.left_alone.wait_end()
     log = background.left_alone.log()
     assert "sasl" in log.lower()
@@ -1123,7 +1123,7 @@ def test_secrets_never_appear_in_the_log(background: Background) -> None:
 
 
 def test_sigterm_ends_in_time_while_the_service_starts(background: Background) -> None:
-    """A service that still loads ends within 10 s of SIGTERM, in order: code 0 and no traceback."""
+    """A service that is still loading ends within 10 s of SIGTERM, cleanly: code 0 and no traceback."""
     ended, log = background.loading.result(60)
     assert ended.seconds < STOP_SECONDS
     assert "Traceback" not in log
@@ -1131,7 +1131,7 @@ def test_sigterm_ends_in_time_while_the_service_starts(background: Background) -
 
 
 def test_sigterm_ends_in_time_when_the_broker_never_was_there(background: Background) -> None:
-    """A service that still waits for its broker ends within 10 s of SIGTERM, without a traceback."""
+    """A service that is still waiting for its broker ends within 10 s of SIGTERM, without a traceback."""
     ended, log = background.waiting.result(60)
     assert ended.seconds < STOP_SECONDS
     assert "Traceback" not in log
@@ -1167,7 +1167,7 @@ def test_secrets_are_not_printed(tmp_path: Path) -> None:
 def test_settings_faults_are_named_before_anything_starts(
     tmp_path: Path, flags: tuple[str, ...], named: tuple[str, ...]
 ) -> None:
-    """Settings that cannot be used end the service with exit code 2; all faults are named, nothing is touched."""
+    """Unusable settings end the service with exit code 2; all faults are named, and nothing is touched."""
     settings = write_settings(tmp_path, "127.0.0.1:1", named_topics())
     ended = run_once("run", "--config", str(settings), *set_flags(flags))
     assert ended.returncode == 2
@@ -1177,9 +1177,9 @@ def test_settings_faults_are_named_before_anything_starts(
 
 
 def test_state_of_other_settings_is_refused_by_name(bootstrap: str, tmp_path: Path) -> None:
-    """A state that was made with other settings ends the service with exit code 1; setting and way out are named.
+    """A state made with other settings ends the service with exit code 1; the setting and the way out are named.
 
-    Where only the changelog of those settings is there, as on a new machine, it is named instead. Neither is touched.
+    If only the changelog of those settings exists, as on a new machine, it is named instead. Neither is touched.
     """
     topics = fresh_topics(bootstrap)
     produce(bootstrap, topics.input, [article("a", _texts()[0])])
@@ -1203,7 +1203,7 @@ def test_state_of_other_settings_is_refused_by_name(bootstrap: str, tmp_path: Pa
 
 
 def test_state_directory_of_the_old_format_is_refused(bootstrap: str, tmp_path: Path) -> None:
-    """A database in the directory itself, as the version before kept it, is left alone, and the way out is told."""
+    """A database directly in the directory, as the earlier version kept it, is left alone, and the way out is named."""
     Deduplicator(tmp_path / "state").close()
     before = sorted(path.name for path in (tmp_path / "state").iterdir())
     with Service(tmp_path, bootstrap, named_topics()) as service:

@@ -1,6 +1,6 @@
-"""A shadow beside a real service: what it tells is the difference of two runs offline, and it has no effect.
+"""A shadow beside a real service: it reports the difference of two offline runs, and has no effect.
 
-Knows topics and processes; what a disagreement is, is the matter of tests/unit.
+Knows topics and processes; what counts as a disagreement is tested in tests/unit.
 """
 
 import json
@@ -38,7 +38,7 @@ def _flags(topics: Topics, *more: str) -> list[str]:
 
 
 def _items(bootstrap: str, topics: Topics) -> list[Article | Withdrawal]:
-    """Return what the service makes of its input: with the times of the messages, by which articles age."""
+    """Return the items that the service decodes from its input, with the message times by which articles age."""
     properties = {"bootstrap.servers": bootstrap, "group.id": f"{topics.group}-test"}
     messages: list[Message] = []
     with closing(Consumer(properties)) as consumer:
@@ -53,7 +53,7 @@ def _read(consumer: Consumer, messages: list[Message]) -> int:
 
 
 def _offline(settings: Settings, items: Sequence[Article | Withdrawal]) -> list[Outcome | None]:
-    """Return the decision on each item by an engine in memory: unique, relation and original."""
+    """Return the decision on each item by an in-memory engine: unique, relation and original."""
     with Deduplicator(settings=settings) as engine:
         return [_told(outcome) for outcome in engine.process(items).outcomes]
 
@@ -66,7 +66,7 @@ def _told(outcome: object) -> Outcome | None:
 
 
 def _expected(items: Sequence[Article | Withdrawal]) -> list[tuple[str, Outcome, Outcome]]:
-    """Return the difference of two runs offline: ids with both decisions, in order."""
+    """Return the difference of two offline runs: ids with both decisions, in order."""
     live, shadow = (_offline(load_settings(flags=[*_LIVE, *more]), items) for more in ([], _SHADOW))
     return [
         (item.id, one, other)
@@ -86,7 +86,7 @@ def _side(told: dict[str, Any]) -> Outcome:
 
 
 def _counted(service: Service) -> tuple[float, float]:
-    """Return how many articles the shadow has judged alike, and how many otherwise."""
+    """Return how many articles the shadow has judged alike, and how many differently."""
     counts = service.metrics().by("shadow_articles_total", "disagreement")
     alike = counts.get(("none",), 0.0)
     return alike, sum(counts.values()) - alike
@@ -101,13 +101,13 @@ def filled(bootstrap: str) -> Topics:
 
 
 def test_disagreements_are_the_difference_of_two_runs(bootstrap: str, filled: Topics, tmp_path: Path) -> None:
-    """Each of them, in order, with both decisions; and what is published is what is published without a shadow."""
+    """All of them, in order, with both decisions; what is published is the same as without a shadow."""
     items = _items(bootstrap, filled)
     expected = _expected(items)
     with Service(tmp_path, bootstrap, filled, *_flags(filled)) as service:
         outputs = collect(bootstrap, filled, len(_MESSAGES), service)
         assert _disagreements(bootstrap, filled, len(expected)) == expected
-        # They are counted a moment after they were sent.
+        # They are counted a moment after they are sent.
         wait_until(lambda: _counted(service)[1] >= len(expected), "all are counted")
         assert _counted(service)[1] == len(expected)
         assert service.metrics().by("shadow_running") == {(): 1}
@@ -122,7 +122,7 @@ def test_disagreements_are_the_difference_of_two_runs(bootstrap: str, filled: To
 
 
 def test_the_command_line_tells_of_a_shadow(bootstrap: str, tmp_path: Path) -> None:
-    """`tail --shadow` tells what is on the topic, filtered by either decision, and `status` how many there were."""
+    """`tail --shadow` shows the topic, filtered by either decision, and `status` the number of disagreements."""
     topics = fresh_topics(bootstrap)
     produce(bootstrap, topics.input, _MESSAGES)
     with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
@@ -147,7 +147,7 @@ def test_the_command_line_tells_of_a_shadow(bootstrap: str, tmp_path: Path) -> N
 
 
 def _command(service: Service, topics: Topics, name: str, *arguments: str) -> str:
-    """Return what a command prints beside a service with a shadow."""
+    """Return the output of a command beside a service with a shadow."""
     host, port = service.address
     flags = [f"http.host={host}", f"http.port={port}", *_flags(topics)]
     file = service.directory / "stream-dedup.toml"
@@ -159,7 +159,7 @@ def _command(service: Service, topics: Topics, name: str, *arguments: str) -> st
 
 
 def test_a_shadow_goes_on_after_a_stop_and_begins_anew_after_a_gap(bootstrap: str, tmp_path: Path) -> None:
-    """With the state that it had, if the live one stands where it stood; of what it missed it has nothing to say."""
+    """It keeps its state if the live state has not moved on; about what it missed it reports nothing."""
     topics = fresh_topics(bootstrap)
     half = len(_MESSAGES) // 2
     produce(bootstrap, topics.input, _MESSAGES[:half])
@@ -175,7 +175,7 @@ def test_a_shadow_goes_on_after_a_stop_and_begins_anew_after_a_gap(bootstrap: st
         service.stop()
     expected = _expected(_items(bootstrap, topics))
     assert _disagreements(bootstrap, topics, len(expected)) == expected
-    # Without a shadow its state is of no use any more.
+    # Without a shadow its state is useless.
     with Service(tmp_path, bootstrap, topics, *_LIVE) as service:
         wait_until(lambda: bool(service.events("active")), "active")
         wait_until(lambda: not (tmp_path / "state" / "shadow").exists(), "its state is gone")
@@ -186,7 +186,7 @@ def test_a_shadow_goes_on_after_a_stop_and_begins_anew_after_a_gap(bootstrap: st
 
 
 def test_what_fails_in_the_shadow_does_not_end_the_stream(bootstrap: str, tmp_path: Path) -> None:
-    """A state that cannot be made is told once; all is decided as without a shadow."""
+    """If its state cannot be created, that is reported once; everything is decided as without a shadow."""
     topics = fresh_topics(bootstrap)
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "shadow").write_text("a file where a directory should be")

@@ -1,4 +1,4 @@
-"""Promises of the input on a real broker: what was committed is never read again, whatever the group does meanwhile.
+"""The input on a real broker: what was committed is never read again, whatever the group does meanwhile.
 
 Knows the group and offsets; knows nothing of decisions.
 """
@@ -25,10 +25,10 @@ from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from tests.stream.harness import Incoming, Topics, create_topic, delete_topic, named_topics, produce, wait_until
 
-_POLL_MS = 6_000  # without a sign of life, after which the group goes on without a member; brokers take no fewer
-_SOON_MS = 2_500  # the same, on a broker that lets members be as impatient
-_PIECE = 10  # messages of a commit
-_BATCH = struct.Struct(">qi")  # what a batch begins with in a segment: its first offset, and how long the rest is
+_POLL_MS = 6_000  # without a poll, after which the group drops a member; the least that brokers accept
+_SOON_MS = 2_500  # the same, on a broker that accepts less
+_PIECE = 10  # messages per commit
+_BATCH = struct.Struct(">qi")  # how a batch begins in a segment: its first offset, and the length of the rest
 
 
 def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
@@ -46,7 +46,7 @@ def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
 
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[KafkaBroker]:
-    """A broker of this module's own, where the group may go on without a member soon."""
+    """A broker for this module alone, which lets a group drop a silent member after a short time."""
     with KafkaBroker({"group.min.session.timeout.ms": "500"}) as broker:
         yield broker
 
@@ -61,7 +61,7 @@ def _numbered(count: int, partition: int = 0) -> list[Incoming]:
 
 
 def _read(source: Source, batch: MessageBatch, count: int) -> list[int]:
-    """Return the offsets of a batch that has so many messages."""
+    """Return the offsets of a batch once it has at least this many messages."""
 
     def full() -> bool:
         source.take(batch, threading.Event())
@@ -72,7 +72,7 @@ def _read(source: Source, batch: MessageBatch, count: int) -> list[int]:
 
 
 def _await_rebalances(source: Source, count: int) -> None:
-    """Wait as a slow commit does, until partitions were given or taken so many times in all."""
+    """Wait as a slow commit does, until partitions have been given or taken this many times in all."""
 
     def rebalanced() -> bool:
         source.keep_alive()
@@ -84,7 +84,7 @@ def _await_rebalances(source: Source, count: int) -> None:
 def test_partition_that_is_given_anew_amid_a_commit_is_read_on_behind_it(
     hasty: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The group has gone on without the process and takes it back while the broker is waited for."""
+    """While the broker keeps the process waiting, the group drops it and takes it back."""
     monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
     create_topic(hasty.bootstrap, topics.input)
@@ -103,7 +103,7 @@ def test_partition_that_is_given_anew_amid_a_commit_is_read_on_behind_it(
 def test_what_was_read_ahead_is_not_read_again_where_another_partition_has_moved(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Amid a commit of two partitions one goes to another member and comes back; of the other more is read."""
+    """During a commit of two partitions, one goes to another member and comes back; more is read from the other."""
     monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
     create_topic(bootstrap, topics.input, partitions=2)
@@ -141,7 +141,7 @@ def _anew(bootstrap: str, topic: str, partitions: int = 1) -> None:
 
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
 def test_topic_that_was_made_anew_is_read_from_its_beginning(bootstrap: str, reset: str) -> None:
-    """All of its partitions, whatever stood at them, also those that it did not have before; and once alone."""
+    """All of its partitions, including new ones, whatever their positions were; and only once."""
     topics = named_topics()
     settings = _settings(bootstrap, topics, f"kafka.consumer.auto.offset.reset={reset}")
     create_topic(bootstrap, topics.input, 2)
@@ -169,7 +169,7 @@ def test_topic_that_was_made_anew_is_read_from_its_beginning(bootstrap: str, res
 
 
 def test_topic_that_is_made_anew_while_it_is_read_ends_the_reading(bootstrap: str) -> None:
-    """What it holds under the offsets that were read is something else."""
+    """Under the offsets that were already read, it now holds something else."""
     topics = named_topics()
     settings = _settings(bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=100")
     create_topic(bootstrap, topics.input)
@@ -184,7 +184,7 @@ def test_topic_that_is_made_anew_while_it_is_read_ends_the_reading(bootstrap: st
 
 
 def test_group_knows_where_the_state_stands(bootstrap: str) -> None:
-    """Also at partitions to which nothing has come since it is the state's group."""
+    """Even of partitions in which nothing has arrived since the group took over."""
     topics = named_topics()
     settings = _settings(bootstrap, topics)
     create_topic(bootstrap, topics.input, 2)
@@ -201,7 +201,7 @@ def _committed(bootstrap: str, topics: Topics, partitions: int) -> list[int]:
 
 
 def test_expressions_are_pythons_and_take_in_none_of_the_indexs_topics(bootstrap: str) -> None:
-    """Of whatever is there, or comes later: neither what the index writes for itself nor Kafka's own."""
+    """Neither the index's own topics nor Kafka's, whether they exist already or are created later."""
     group = named_topics().group
     settings = load_settings(
         flags=[
@@ -245,7 +245,7 @@ def test_nothing_is_read_where_no_topic_is_taken_in(bootstrap: str) -> None:
 
 
 def test_identity_that_is_told_late_is_known_from_then_on(bootstrap: str) -> None:
-    """A broker that does not answer at first is asked again, and the state told without waiting for a message."""
+    """A broker that does not answer at first is asked again; the state learns it without waiting for a message."""
     topics, identities = named_topics(), dict[str, int]()
     create_topic(bootstrap, topics.input)
     settings = _settings(bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=100")
@@ -266,7 +266,7 @@ def test_identity_that_is_told_late_is_known_from_then_on(bootstrap: str) -> Non
 def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was committed meanwhile is of the topic that was; the state is told of the new one with the next commit."""
+    """The commit was of the old topic; the state learns of the new one with the next commit."""
     monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
     settings = _settings(bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=100")
@@ -291,7 +291,7 @@ def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
 def test_group_is_not_set_back_behind_what_is_being_committed(
     hasty: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A partition that is given anew amid a commit may have been told of already."""
+    """The group may already know a position for a partition that is reassigned during a commit."""
     told: list[dict[Place, int]] = []
     monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
@@ -327,7 +327,7 @@ def test_identity_that_is_told_amid_a_commit_puts_nothing_back(
 
 
 def _lose_end(broker: KafkaBroker, topic: str, offset: int) -> None:
-    """Cut off what a topic has from an offset on, at which a batch begins, as a leader does that has not seen it."""
+    """Cut off the end of a topic at a batch boundary, as a leader that never saw it would."""
     broker.kill()
     (segment,) = broker.folder.glob(f"log/{topic}-0/*.log")
     data, end = segment.read_bytes(), 0
@@ -345,7 +345,7 @@ def _losses(logged: list[MutableMapping[str, Any]]) -> list[tuple[int, int]]:
 
 
 def test_partition_that_lost_its_end_is_read_on_there(hasty: KafkaBroker) -> None:
-    """Nothing that is left is read again; by who starts, and by who reads while others come under the old offsets."""
+    """Nothing that is left is read again, at a start or while reading, when new messages reuse the old offsets."""
     topics, patient = named_topics(), "kafka.consumer.session.timeout.ms=60000"
     settings = _settings(hasty.bootstrap, topics, patient, "kafka.consumer.max.poll.interval.ms=60000")
     create_topic(hasty.bootstrap, topics.input)
@@ -365,7 +365,7 @@ def test_partition_that_lost_its_end_is_read_on_there(hasty: KafkaBroker) -> Non
         assert _read(source, batch, _PIECE) == list(range(end, end + _PIECE))
         assert _losses(logged) == [(2 * _PIECE, end)]
         source.advance(batch, batch.positions())
-        # What is read ahead is lost, and by the time that shows there are others in its place.
+        # Messages that were read ahead are lost; by the time that shows, others have taken their place.
         produce(hasty.bootstrap, topics.input, _numbered(_PIECE))
         ahead, after = source.batch(), source.batch()
         _read(source, ahead, _PIECE)

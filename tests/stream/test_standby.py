@@ -1,6 +1,6 @@
-"""Two replicas of one index: one decides, the other follows it and takes over when it leaves, is killed or is fenced.
+"""Two replicas of one index: one decides, the other follows and takes over if it leaves, is killed or is fenced.
 
-Knows roles, signals and exit codes; the outputs over all lives are held against those of one engine that nothing hit.
+Knows roles, signals and exit codes; compares all outputs with those of a single undisturbed engine.
 """
 
 import time
@@ -34,8 +34,8 @@ from tests.stream.harness import (
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
-_AFTER_SIGTERM = 15.0  # seconds; about one on a machine at rest, and far fewer than the session of who was told to go
-_AFTER_SIGKILL = 30.0  # seconds, of which the session of the input's group takes up to ten
+_AFTER_SIGTERM = 15.0  # seconds; about one on an idle machine, and far less than the session of the old owner
+_AFTER_SIGKILL = 30.0  # seconds, up to ten of them for the session of the input's group
 _SMALL_COMMITS = "commit.articles=4"
 _LONG_SESSION = "kafka.session.timeout.ms=120000"
 _OTHER = "今年的龙舟赛改在城南水库举行，共有四十支队伍报名参加，水上公安派出八艘快艇维持秩序。"
@@ -44,16 +44,16 @@ _SHARES = 3  # of the stream: one for each life
 
 @dataclass(slots=True)
 class Scene:
-    """What replicas did one after the other, each part of the stream sent to another pair of them.
+    """What replicas did one after the other; each part of the stream goes to another pair of them.
 
     Attributes:
         topics: of the run.
         sent: all messages, numbered in a header.
         outputs: everything that came out of all lives.
-        standby: metrics of the standby once it had followed, by name; roles and readiness of both.
-        after: seconds from each signal until the one that took over read the input.
+        standby: metrics of the standby once it had caught up, by name; roles and readiness of both.
+        after: seconds from each signal until the successor read the input.
         lives: the processes in the order of their start; they have ended.
-        refused: a replica of other settings, started beside both: exit code, log, and the changelogs that there were.
+        refused: a replica with other settings, started beside both: exit code, log, and the changelogs at that time.
     """
 
     topics: Topics
@@ -98,15 +98,15 @@ def scene(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 
 def _role(service: Service) -> str:
-    """Return what a process says of itself; nothing before it has decided."""
+    """Return the role a process reports; empty until it has decided on one."""
     roles = service.metrics().by("role", "role") if service.running else {}
     return "".join(role for (role,) in roles)
 
 
 def _observed(active: Service, standby: Service) -> dict[str, Any]:
-    """Return what both say once the standby has followed."""
+    """Return what both report once the standby has caught up."""
     wait_until(lambda: _followed(active, standby), "the standby has followed")
-    # What the state holds is looked at once a second.
+    # The state's metrics are updated once a second.
     wait_until(lambda: _held(active)[0] > 0 and _held(active) == _held(standby), "both say that they hold the same")
     metrics = standby.metrics()
     return {
@@ -120,21 +120,21 @@ def _observed(active: Service, standby: Service) -> dict[str, Any]:
 
 
 def _held(service: Service) -> list[float]:
-    """Return what a process says of its state."""
+    """Return what a process reports about its state."""
     metrics = service.metrics()
     names = ("index_entries", "state_articles_judged", "window_generations", "window_span_seconds")
     return [value for name in (*names, "stream_time_seconds") for value in metrics.series(name)]
 
 
 def _followed(active: Service, standby: Service) -> bool:
-    """Tell whether both stand at the same place in the changelog, up to the marker behind the last transaction."""
+    """Return whether both have the same changelog position, up to the marker after the last transaction."""
     ahead, behind = (service.metrics().series("changelog_position")[0] for service in (active, standby))
-    # The active one says where it stands only after its commit, when the standby may know of records to come.
+    # The active one updates its position after its commit, when the standby may already know of records to come.
     return 0 < ahead <= behind and standby.metrics().series("changelog_records_remaining") == [0.0]
 
 
 def _handed_over(arrivals: Arrivals, end: Callable[[], None], follower: Service) -> float:
-    """End the owner in the middle of its work, and return the seconds until another one reads the input."""
+    """End the owner in mid-work, and return the seconds until another one reads the input."""
     before = arrivals.count()
     wait_until(lambda: arrivals.count() > before, "the owner is at work")
     began = datetime.now(UTC)
@@ -148,7 +148,7 @@ def _handed_over(arrivals: Arrivals, end: Callable[[], None], follower: Service)
 
 
 def test_second_replica_stands_by_and_follows(scene: Scene) -> None:
-    """Beside an active one it follows to the end of the changelog, is well by all probes, and decides nothing."""
+    """It follows an active one to the end of the changelog, is ready by all probes, and decides nothing."""
     assert scene.standby == {
         "roles": ("active", "standby"),
         "probes": dict.fromkeys(("/startupz", "/healthz", "/readyz"), (200, 200)),
@@ -158,7 +158,7 @@ def test_second_replica_stands_by_and_follows(scene: Scene) -> None:
 
 
 def test_replica_of_other_settings_is_refused(scene: Scene) -> None:
-    """It ends with exit code 1, names the changelog that it cannot follow, makes none, and the others go on."""
+    """It ends with exit code 1, names the changelog it cannot follow, and creates none; the others carry on."""
     code, log, (changelog,) = scene.refused
     assert code == 1
     assert changelog in log
@@ -166,7 +166,7 @@ def test_replica_of_other_settings_is_refused(scene: Scene) -> None:
 
 
 def test_standby_takes_over_at_once_after_sigterm(scene: Scene, record_property: Callable[[str, object], None]) -> None:
-    """An owner that is told to go hands over within moments, and has ended with exit code 0."""
+    """An owner that gets SIGTERM hands over within moments and ends with exit code 0."""
     record_property("seconds from SIGTERM to reading", round(scene.after["SIGTERM"], 2))
     assert 0 < scene.after["SIGTERM"] < _AFTER_SIGTERM
 
@@ -174,20 +174,20 @@ def test_standby_takes_over_at_once_after_sigterm(scene: Scene, record_property:
 def test_standby_takes_over_after_sigkill_once_the_session_has_run_out(
     scene: Scene, record_property: Callable[[str, object], None]
 ) -> None:
-    """Nobody can tell a killed owner from a slow one before its session ends; then it goes on by itself."""
+    """Until its session expires, a killed owner looks like a slow one; then the standby takes over by itself."""
     record_property("seconds from SIGKILL to reading", round(scene.after["SIGKILL"], 2))
     assert 0 < scene.after["SIGKILL"] < _AFTER_SIGKILL
 
 
 def test_each_message_comes_out_once_over_all_lives(scene: Scene) -> None:
-    """No life loses or doubles what another one was at: each message has one output."""
+    """No life loses or repeats what another one was working on: each message has one output."""
     whole = [_number(record) for record in (*scene.outputs.unique, *scene.outputs.dead)]
     links = [record.json()["offset"] for record in scene.outputs.duplicates]
     assert sorted(whole + links) == list(range(len(scene.sent)))
 
 
 def test_decisions_over_all_lives_are_those_of_one_engine(scene: Scene) -> None:
-    """The replicas decide as an engine in one piece does: the same copies of the same articles, in the same order."""
+    """The replicas decide as a single engine does: the same copies of the same articles, in the same order."""
     links = [
         (link["offset"], link["duplicate_of"], link["matched"], link["relation"])
         for link in (record.json() for record in scene.outputs.duplicates)
@@ -221,7 +221,7 @@ def _articles(sent: list[Incoming]) -> Iterator[tuple[int, Article]]:
 
 
 def test_hand_over_judges_nothing_in_silence(scene: Scene) -> None:
-    """The changelog had everything that the input's group had: no state was behind, and none was read from afar."""
+    """The changelog had everything the input's group had committed: no state was behind it."""
     for service in scene.lives:
         assert not service.events("judged_again_in_silence")
 
@@ -231,12 +231,12 @@ def test_hand_over_judges_nothing_in_silence(scene: Scene) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """A service at work, for others to get into its way.
+    """A working service, for others to interfere with.
 
     Attributes:
         topics: of the run.
         service: it has judged one article.
-        directory: what others may use.
+        directory: for the others to use.
     """
 
     topics: Topics
@@ -246,7 +246,7 @@ class Alone:
 
 @pytest.fixture
 def alone(bootstrap: str, tmp_path: Path) -> Iterator[Alone]:
-    """A service that has judged an article."""
+    """A service that has judged one article."""
     topics, directory = fresh_topics(bootstrap), tmp_path / "other"
     directory.mkdir()
     produce(bootstrap, topics.input, [article("one", "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开。")])
@@ -256,7 +256,7 @@ def alone(bootstrap: str, tmp_path: Path) -> Iterator[Alone]:
 
 
 def test_fenced_owner_ends_with_its_own_exit_code(bootstrap: str, alone: Alone) -> None:
-    """Once somebody else writes under its transactional id it writes nothing more and ends with exit code 4."""
+    """Once someone else writes with its transactional id, it writes nothing more and ends with exit code 4."""
     (changelog,) = changelogs(bootstrap, alone.topics)
     usurper = Producer({"bootstrap.servers": bootstrap, "transactional.id": changelog, "log_level": 0})
     usurper.init_transactions(30)
@@ -267,7 +267,7 @@ def test_fenced_owner_ends_with_its_own_exit_code(bootstrap: str, alone: Alone) 
 
 
 def test_owner_that_was_passed_over_stands_by_and_owns_again_later(bootstrap: str, alone: Alone) -> None:
-    """A process that stood still for longer than its session finds another owner, follows it, and may follow on it."""
+    """A process frozen for longer than its session finds another owner, follows it, and may succeed it."""
     first, topics = alone.service, alone.topics
     with Service(alone.directory, bootstrap, topics) as second:
         wait_until(lambda: _role(second) == "standby", "the second stands by")

@@ -1,4 +1,4 @@
-"""The commands of `stream-dedup state` on the state of a real service, and what they say of one that is not in order.
+"""The commands of `stream-dedup state` on the state of a real service, valid or damaged.
 
 Knows commands, exit codes and topics; knows the state's bytes only where it damages them.
 """
@@ -55,18 +55,18 @@ from tests.stream.harness import (
 pytestmark = pytest.mark.usefixtures("compiled")
 
 _SEED = 31
-_MANY = 200  # batches, most of them empty ones: more than it takes
+_MANY = 200  # batches, most of them empty: more than needed
 _FLAGS = (
     "commit.articles=40",
     "idf.epoch_articles=150",
     "window.days=36500",
-)  # no article is older, whenever the tests run
+)  # no article is too old, whenever the tests run
 _OTHER = ("sketch.gram=4", "idf.epoch_articles=100")
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A service that has read a sample stream and runs on.
+    """A service that has read a sample stream and is still running.
 
     Attributes:
         bootstrap: the broker.
@@ -97,7 +97,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A service that has read all of a sample stream."""
+    """A service that has read a whole sample stream."""
     directory = tmp_path_factory.mktemp("site")
     topics = fresh_topics(bootstrap)
     messages = [Incoming(sample.value, sample.key) for sample in sample_stream(_SEED)]
@@ -118,7 +118,7 @@ def snapshot(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _copied(snapshot: Path, tmp_path: Path) -> tuple[Path, tuple[str, ...]]:
-    """Return a copy of a database that may be damaged, and the flags to use it: a snapshot shares its files."""
+    """Return a copy of a database, for tests to damage, and the flags to use it: a snapshot shares its files."""
     copy = tmp_path / "copy" / snapshot.name
     shutil.copytree(snapshot, copy)
     return copy, (*_FLAGS, f"state.directory={copy.parent}")
@@ -128,7 +128,7 @@ def _copied(snapshot: Path, tmp_path: Path) -> tuple[Path, tuple[str, ...]]:
 
 
 def test_stats_are_those_of_the_stream(site: Site) -> None:
-    """Offsets, articles and the changelog's place are what the topics hold; the service runs on."""
+    """Offsets, articles and the changelog match the topics, and the service keeps running."""
     code, printed, _ = site.state("stats", "--json")
     stats = json.loads(printed)
     outputs = collect(site.bootstrap, site.topics, site.messages, site.service)
@@ -157,7 +157,7 @@ def test_sound_state_is_verified_while_the_service_runs(site: Site) -> None:
 
 
 def test_replay_of_verify_lies_beside_the_state(site: Site) -> None:
-    """On its disk, for /tmp may be small; no other state to anybody, and gone afterwards."""
+    """It is on the same disk, because /tmp may be small; nobody takes it for another state, and it is removed."""
     settings = _settings(site, _FLAGS)
     seen: set[Path] = set()
 
@@ -173,7 +173,7 @@ def test_replay_of_verify_lies_beside_the_state(site: Site) -> None:
 def test_replay_that_might_fill_the_disk_is_refused(
     site: Site, snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The service on it would end: the message names the disk and the way without."""
+    """It could stop the service on that disk: the message names the disk and the option that avoids the replay."""
     _, flags = _copied(snapshot, tmp_path)
     monkeypatch.setattr(restore, "disk_usage", lambda _: SimpleNamespace(free=0))
     with pytest.raises(StoreFullError, match=rf"the disk of {tmp_path / 'copy'} has 0 MB left.*--offline"):
@@ -182,7 +182,7 @@ def test_replay_that_might_fill_the_disk_is_refused(
 
 
 def test_snapshot_of_a_running_service_is_a_state_of_its_own(site: Site, tmp_path: Path) -> None:
-    """It verifies, and a service starts on it as a standby while the first goes on; nothing comes out twice."""
+    """It verifies, and a service starts on it as a standby while the first runs on; nothing comes out twice."""
     code, _, told = site.state("snapshot", str(tmp_path / "snapshot"))
     assert code == 0, told
     flags = (*_FLAGS, f"state.directory={tmp_path / 'snapshot'}")
@@ -190,7 +190,7 @@ def test_snapshot_of_a_running_service_is_a_state_of_its_own(site: Site, tmp_pat
     with Service(tmp_path, site.bootstrap, site.topics, *flags) as second:
         second.wait_ready()
         assert second.metrics().by("role", "role") == {("standby",): 1}
-        assert not second.events("restored")  # its place is the end of the changelog
+        assert not second.events("restored")  # its position is the end of the changelog
         second.stop()
     assert collect(site.bootstrap, site.topics, site.messages, site.service).total() == site.messages
 
@@ -212,7 +212,7 @@ def test_restore_is_refused_while_the_service_runs(site: Site) -> None:
 
 
 def test_restored_state_is_the_same(site: Site, tmp_path: Path) -> None:
-    """A new directory gets all of the changelog, and verifies; restoring again has nothing to do."""
+    """A new directory gets the whole changelog, and verifies; restoring again has nothing to do."""
     flags = (*_FLAGS, f"state.directory={tmp_path}")
     code, printed, told = site.state("restore", flags=flags)
     assert code == 0, told
@@ -243,7 +243,7 @@ _WRONGS = {
 }
 
 
-# What becomes of the postings of the landmarks; the number of the next entry is given too.
+# What happens to the landmark postings; the number of the next entry is passed in too.
 _WRONG_POSTINGS: dict[str, Callable[[KeyedPostings, int], KeyedPostings]] = {
     "posting missing": lambda keyed, _: KeyedPostings(*(column[1:] for column in keyed)),
     "posting of nobody": lambda keyed, following: keyed._replace(entries=_with_last(keyed.entries, following)),
@@ -288,7 +288,7 @@ def _with(pair: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
 
 
 def _swapped(pair: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-    """Return a cluster with one copy more than its sources say."""
+    """Return a cluster with one copy more than its sources add up to."""
     fields = json.loads(pair[1][1:])
     fields[2] += 1
     return pair[0], pair[1][:1] + json.dumps(fields).encode()
@@ -299,7 +299,7 @@ def _settings(site: Site, flags: tuple[str, ...]) -> Settings:
 
 
 def _faults(site: Site, flags: tuple[str, ...], *, with_changelog: bool) -> list[str]:
-    """Return what `state verify` finds, without the seconds that a process takes to start."""
+    """Return what `state verify` finds, in this process, which saves the seconds of starting another."""
     return list(verify(_settings(site, flags), lambda *_: None, with_changelog=with_changelog))
 
 
@@ -316,7 +316,7 @@ def test_fault_in_a_state_is_found(site: Site, snapshot: Path, tmp_path: Path, w
 def test_fault_between_families_is_found_without_the_changelog(
     site: Site, snapshot: Path, tmp_path: Path, wrong: str
 ) -> None:
-    """Where two families contradict each other no broker is needed to see it."""
+    """If two families contradict each other, no broker is needed to see it."""
     database, flags = _copied(snapshot, tmp_path)
     assert not _faults(site, flags, with_changelog=False)
     with RocksStore(database) as store:
@@ -326,7 +326,7 @@ def test_fault_between_families_is_found_without_the_changelog(
 
 @pytest.mark.parametrize("wrong", _WRONG_POSTINGS)
 def test_fault_in_a_run_is_found_without_the_changelog(site: Site, snapshot: Path, tmp_path: Path, wrong: str) -> None:
-    """One posting too few, too many or under another key is a fault; a run with all of them and no other is none."""
+    """A posting that is missing, extra or under another key is a fault; a complete run has none."""
     database, flags = _copied(snapshot, tmp_path)
     _freeze(database, _settings(site, flags))
     assert not _faults(site, flags, with_changelog=False)
@@ -336,7 +336,7 @@ def test_fault_in_a_run_is_found_without_the_changelog(site: Site, snapshot: Pat
 
 @pytest.mark.parametrize("place", [10, -10], ids=["block", "end"])
 def test_damage_of_a_run_is_told(site: Site, snapshot: Path, tmp_path: Path, place: int) -> None:
-    """A flipped byte of a run ends verify with an error that names the file and what to do; so does a missing one."""
+    """After a flipped byte in a run, or with a run missing, verify fails and names the file and the remedy."""
     database, flags = _copied(snapshot, tmp_path)
     path = _freeze(database, _settings(site, flags))
     damaged = bytearray(path.read_bytes())
@@ -352,7 +352,7 @@ def test_damage_of_a_run_is_told(site: Site, snapshot: Path, tmp_path: Path, pla
 
 
 def test_lost_registry_of_runs_is_made_up_for(site: Site, snapshot: Path, tmp_path: Path) -> None:
-    """A state that no longer knows its runs makes the posting lists anew, from the entries."""
+    """A state that has lost the list of its runs rebuilds the posting lists from the entries."""
     database, flags = _copied(snapshot, tmp_path)
     path = _freeze(database, _settings(site, flags))
     with RocksStore(database) as store:
@@ -362,7 +362,7 @@ def test_lost_registry_of_runs_is_made_up_for(site: Site, snapshot: Path, tmp_pa
 
 
 def test_fresh_restore_mends_a_fault(site: Site, snapshot: Path, tmp_path: Path) -> None:
-    """Verify ends with exit code 1 and a line about it, and what it advises works."""
+    """Verify ends with exit code 1 and a line about the fault, and the advice it gives works."""
     database, flags = _copied(snapshot, tmp_path)
     with RocksStore(database) as store:
         store.write(_WRONGS["entry missing"](store))
@@ -373,7 +373,7 @@ def test_fresh_restore_mends_a_fault(site: Site, snapshot: Path, tmp_path: Path)
 
 
 def test_state_that_has_judged_nothing_is_in_order(bootstrap: str, tmp_path: Path) -> None:
-    """A service without input has a state, which nothing is wrong with."""
+    """A service without input has a valid state."""
     topics = fresh_topics(bootstrap)
     with Service(tmp_path, bootstrap, topics) as service:
         service.wait_ready()
@@ -385,7 +385,7 @@ def test_state_that_has_judged_nothing_is_in_order(bootstrap: str, tmp_path: Pat
 def test_state_that_is_not_of_its_changelog_is_a_fault(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the topic was made anew, or ends before the place that the state stands at: nothing is waited for."""
+    """If the topic was recreated, or ends before the state's position, it says so without waiting."""
     monkeypatch.setattr(replay, "_MARKER_SECONDS", 0.5)
     topics = fresh_topics(bootstrap)
     produce(bootstrap, topics.input, [article("a", "大桥今天通车。")])
@@ -406,7 +406,7 @@ def test_state_that_is_not_of_its_changelog_is_a_fault(
 
 
 def test_no_state_is_said_so(site: Site, tmp_path: Path) -> None:
-    """A directory without a state is none: exit code 1, and nothing is made in it."""
+    """A directory without a state is reported with exit code 1, and nothing is created in it."""
     empty = tmp_path / "none"
     for command in ("stats", "verify"):
         code, _, told = site.state(command, flags=(*_FLAGS, f"state.directory={empty}"))
@@ -419,9 +419,9 @@ def test_no_state_is_said_so(site: Site, tmp_path: Path) -> None:
 
 
 def test_rebuilt_state_is_taken_by_the_next_start(bootstrap: str, tmp_path: Path) -> None:
-    """Other settings are refused; rebuilt beside the running service, their state is taken: nothing twice, all known.
+    """The service refuses other settings; after a rebuild beside it, the next start accepts them and repeats nothing.
 
-    What the old service decides after the rebuild is judged again in silence at the start.
+    What the old service decides after the rebuild is judged again at that start, and not published.
     """
     topics = fresh_topics(bootstrap, partitions=2)
     samples = [sample for sample in sample_stream(_SEED) if sample.dead_reason is None]
@@ -457,7 +457,7 @@ def test_rebuilt_state_is_taken_by_the_next_start(bootstrap: str, tmp_path: Path
 
 
 def test_rebuild_knows_what_was_decided_or_says_that_nobody_does(bootstrap: str, tmp_path: Path) -> None:
-    """Without the group's offsets nothing would be judged, and no start take that; a start tells the group again."""
+    """Without the group's offsets a rebuild would judge nothing, so it is refused; a start commits them again."""
     topics = fresh_topics(bootstrap)
     produce(bootstrap, topics.input, [article("a", _body(sample_stream(_SEED)[0].value))])
     with Service(tmp_path, bootstrap, topics, *_FLAGS) as service:
@@ -479,9 +479,10 @@ def test_rebuild_knows_what_was_decided_or_says_that_nobody_does(bootstrap: str,
 def test_state_from_before_a_topic_was_made_anew_goes_on_behind_what_was_decided_since(
     bootstrap: str, tmp_path: Path
 ) -> None:
-    """Settings, others under which the topic is made anew, the first ones again: no message comes out twice.
+    """After other settings, under which the topic was recreated, and the first ones again, nothing comes out twice.
 
-    The offsets of that state are those of another topic. Also a state that was only rebuilt knows whose its are.
+    The first state's offsets are of the old topic. Even a state that was only rebuilt knows which topic its offsets are
+    of.
     """
     topics = fresh_topics(bootstrap)
     bodies = iter([_body(sample.value) for sample in sample_stream(_SEED) if sample.dead_reason is None])
@@ -503,18 +504,18 @@ def test_state_from_before_a_topic_was_made_anew_goes_on_behind_what_was_decided
     assert code == 0, told
     delete_topic(bootstrap, topics.input)
     create_topic(bootstrap, topics.input)
-    assert decided(4, 9, _OTHER) == list("abcdefghi")  # the rebuilt state has 5 of a topic that is no more
+    assert decided(4, 9, _OTHER) == list("abcdefghi")  # the rebuilt state's offset 5 is of a deleted topic
     assert decided(2, 11, ()) == list("abcdefghijk")
 
 
 def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Retention may take what is still to be judged again, and nobody may ever write to that partition any more."""
-    monkeypatch.setattr(rebuild, "_READ_MESSAGES", 1)  # at a time: a tenth of a second may be enough for all
+    """Retention may delete what is still to be judged again, and nothing new may ever arrive in that partition."""
+    monkeypatch.setattr(rebuild, "_READ_MESSAGES", 1)  # at a time: otherwise all might be read in a tenth of a second
     topics, size = fresh_topics(bootstrap), 40
     for at in range(size):
-        produce(bootstrap, topics.input, [article(f"{at}", "很" * 1_000)])  # each fetched by itself
+        produce(bootstrap, topics.input, [article(f"{at}", "很" * 1_000)])  # each fetched separately
     kafka = {
         "bootstrap.servers": bootstrap,
         "consumer.queued.max.messages.kbytes": "1",
@@ -527,7 +528,7 @@ def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(
         batches = history.batches(1)
         assert any(next(batches) for _ in range(_MANY))
         rest = TopicPartition(topics.input, 0, size)
-        admin = AdminClient({"bootstrap.servers": bootstrap})  # held: a client that is forgotten drops its requests
+        admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: a client that is freed drops its requests
         admin.delete_records([rest])[rest].result(20)
         assert None in (next(batches, None) for _ in range(_MANY))
         assert history.done < size

@@ -1,4 +1,4 @@
-"""The topics that the service creates, those that it refuses, and the cutting off of a changelog's beginning."""
+"""The topics that the service creates, those that it refuses, and trimming the beginning of a changelog."""
 
 import re
 import socket
@@ -26,7 +26,7 @@ DIGEST = "0123abcd"
 
 
 def settings(bootstrap: str, name: str, *, create: bool = True) -> Settings:
-    """Return settings whose topics begin with a name."""
+    """Return settings whose topics share a prefix."""
     outputs = {output: f"{name}.{output}" for output in ("unique", "duplicates", "dead", "clusters")}
     return Settings.model_validate(
         {
@@ -44,7 +44,7 @@ def name() -> str:
 
 
 def create(bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-    """Create a topic as somebody else would."""
+    """Create a topic as another program would."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, partitions, -1, config=dict(config or {}))])[topic].result(SECONDS)
     wait_until(lambda: topic in existing_topics(bootstrap), "the broker lists the topic")
@@ -65,7 +65,7 @@ def partitions(bootstrap: str, topic: str) -> int:
 
 
 def first_offset(bootstrap: str, topic: str) -> int:
-    """Return the first offset that is still there."""
+    """Return the first offset that remains."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"look-{uuid4().hex[:8]}"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=SECONDS)[0])
@@ -74,7 +74,7 @@ def first_offset(bootstrap: str, topic: str) -> int:
 
 
 def test_missing_topics_are_created_and_a_second_start_finds_them_right(bootstrap: str, name: str) -> None:
-    """Four outputs, the owner topic and the changelog come to be, and preparing them again changes nothing."""
+    """Four outputs, the owner topic and the changelog are created; preparing them again changes nothing."""
     chosen = settings(bootstrap, name)
     state = state_topics(chosen, DIGEST)
     for _ in range(2):
@@ -90,7 +90,7 @@ def test_missing_topics_are_created_and_a_second_start_finds_them_right(bootstra
 
 
 def test_state_is_kept_by_compaction_alone(bootstrap: str, name: str) -> None:
-    """The changelog and the clusters are compacted, and neither time nor size deletes anything of the changelog."""
+    """Changelog and clusters are compacted, and neither time nor size deletes anything from the changelog."""
     chosen = settings(bootstrap, name)
     state = state_topics(chosen, DIGEST)
     Topics(chosen).prepare(state)
@@ -103,7 +103,7 @@ def test_state_is_kept_by_compaction_alone(bootstrap: str, name: str) -> None:
 
 
 def test_all_missing_topics_are_named_where_none_may_be_created(bootstrap: str, name: str) -> None:
-    """With output.create = false nothing is created, and one error lists what there is to do."""
+    """With output.create = false nothing is created, and one error lists everything to be done."""
     chosen = settings(bootstrap, name, create=False)
     create(bootstrap, f"{name}.unique")
     with pytest.raises(BrokerError, match=r"output\.create") as error:
@@ -137,7 +137,7 @@ def test_all_missing_topics_are_named_where_none_may_be_created(bootstrap: str, 
 def test_topic_that_would_not_keep_the_state_is_refused(
     bootstrap: str, name: str, topic: str, count: int, config: dict[str, str], told: str
 ) -> None:
-    """A topic of the state that somebody made otherwise is named, with what is wrong, and nothing is created."""
+    """A wrongly configured topic of the state is named, with what is wrong, and nothing is created."""
     create(bootstrap, f"{name}.{topic}", count, config)
     chosen = settings(bootstrap, name)
     with pytest.raises(BrokerError) as error:
@@ -148,7 +148,7 @@ def test_topic_that_would_not_keep_the_state_is_refused(
 
 
 def test_changelog_that_is_only_compacted_is_taken(bootstrap: str, name: str) -> None:
-    """It keeps the state, whatever its retention says: that counts for deletion alone."""
+    """It keeps the state whatever its retention, which applies only to deletion."""
     chosen = settings(bootstrap, name)
     state = state_topics(chosen, DIGEST)
     create(bootstrap, state.changelog, config={"cleanup.policy": "compact", "retention.ms": "1000"})
@@ -157,7 +157,7 @@ def test_changelog_that_is_only_compacted_is_taken(bootstrap: str, name: str) ->
 
 
 def test_state_has_its_own_name_or_that_of_the_group() -> None:
-    """A name of one's own goes first; a group's characters that no topic can have are replaced."""
+    """A configured name comes first; characters of the group that topics cannot have are replaced."""
     own = Settings.model_validate({"state": {"name": "wire"}, "kafka": {}})
     assert state_topics(own, "d") == StateTopics("wire.owner", "wire.changelog.d")
     groups = ["去重 a/b", "排重 a/b", "g" * 300, "g" * 301]
@@ -169,7 +169,7 @@ def test_state_has_its_own_name_or_that_of_the_group() -> None:
 
 
 def test_changelogs_of_other_settings_are_found(bootstrap: str, name: str) -> None:
-    """They are those of the same name with another digest, not those of a name that begins alike."""
+    """Those of the same name with another digest, not those of a name with the same beginning."""
     for topic in (f"{name}.changelog.bbb", f"{name}.changelog.aaa", f"{name}.changelog.ccc", f"{name}x.changelog.ddd"):
         create(bootstrap, topic)
     topics = Topics(settings(bootstrap, name))
@@ -177,7 +177,7 @@ def test_changelogs_of_other_settings_are_found(bootstrap: str, name: str) -> No
 
 
 def test_beginning_of_a_changelog_is_cut_off(bootstrap: str, name: str) -> None:
-    """Records before the offset are gone, those from it on are there."""
+    """Records before the offset are gone; the rest remain."""
     chosen = settings(bootstrap, name)
     topics, state = Topics(chosen), state_topics(chosen, DIGEST)
     topics.prepare(state)
@@ -187,7 +187,7 @@ def test_beginning_of_a_changelog_is_cut_off(bootstrap: str, name: str) -> None:
 
 
 def test_refusal_to_cut_off_is_told_once_and_is_no_error(bootstrap: str, name: str) -> None:
-    """Kafka deletes no records of a topic that is only compacted: the log says what it would take."""
+    """Kafka deletes no records of a topic that is only compacted: the log says what would have to change."""
     chosen = settings(bootstrap, name)
     topics, state = Topics(chosen), state_topics(chosen, DIGEST)
     create(bootstrap, state.changelog, config={"cleanup.policy": "compact"})
@@ -202,7 +202,7 @@ def test_refusal_to_cut_off_is_told_once_and_is_no_error(bootstrap: str, name: s
 
 
 def test_topic_that_was_just_created_is_waited_for(bootstrap: str, name: str) -> None:
-    """Kafka says that a topic is created before its brokers know it: whoever asks about it then waits a little."""
+    """Kafka confirms a topic before all brokers know it, so whoever asks about it then waits a little."""
     later = threading.Timer(1.0, create, (bootstrap, name), {"config": {"max.message.bytes": "3000000"}})
     later.start()
     try:
@@ -212,7 +212,7 @@ def test_topic_that_was_just_created_is_waited_for(bootstrap: str, name: str) ->
 
 
 def test_broker_that_falls_silent_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks for what it must know hears why there is no answer; what can be assumed is."""
+    """If the answer is required, there is an error with the cause; if it can be assumed, it is."""
     monkeypatch.setattr("stream_dedup.stream.kafka.topics._ADMIN_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         asking = Topics(settings(f"127.0.0.1:{silent.getsockname()[1]}", name))
@@ -224,6 +224,6 @@ def test_broker_that_falls_silent_is_told(name: str, monkeypatch: pytest.MonkeyP
 
 
 def test_room_is_less_than_the_topic_takes(bootstrap: str, name: str) -> None:
-    """What the service adds to a message is left out of the room."""
+    """The room leaves space for what the service adds to a message."""
     create(bootstrap, name, config={"max.message.bytes": "3000000"})
     assert 2_900_000 < Topics(settings(bootstrap, name)).room(name) < 3_000_000

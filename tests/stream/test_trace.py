@@ -1,6 +1,6 @@
-"""Trace context on a real broker: it goes on to all that a message causes; and spans, as a collector gets them.
+"""Trace context on a real broker: it is passed on to everything a message causes; and spans, as a collector gets them.
 
-Knows headers, spans and how they hang together; knows nothing of how decisions are made.
+Knows headers, spans and how they relate; knows nothing of how decisions are made.
 """
 
 import json
@@ -54,7 +54,7 @@ def _context(number: int, *, sampled: bool = True) -> Headers:
 
 
 def _event(name: str, body: str, number: int) -> Incoming:
-    """Return a CloudEvent in structured mode, whose trace context is the extension's."""
+    """Return a CloudEvent in structured mode, with the trace context as extension attributes."""
     members = {
         "specversion": "1.0",
         "id": name,
@@ -74,7 +74,7 @@ def _binary_event(name: str, body: str, number: int) -> Incoming:
     return replace(article(name, body), headers=[*headers, *extension])
 
 
-# --------------------------------------------------------------------------------------------------- what goes on
+# ---------------------------------------------------------------------------------------------- what is passed on
 
 _ORIGINAL, _COPY, _BROKEN, _BETTER, _WITHDRAWAL, _EVENT, _EVENT_COPY, _UNSAMPLED, _BINARY_COPY = range(1, 10)
 _SENT = [
@@ -99,7 +99,7 @@ _FLAGS = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came out of the messages above, once through.
+    """What came out of the messages above, sent once.
 
     Attributes:
         topics: of the run.
@@ -115,7 +115,7 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:  # noqa: ARG001  # asked for what it does
+def run(bootstrap: str, compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:  # noqa: ARG001  # needed for its effect
     """The messages above through a service that traces, all in one commit."""
     topics = fresh_topics(bootstrap)
     produce(bootstrap, topics.input, _SENT)
@@ -140,7 +140,7 @@ def _records(run: Run, relation: str) -> dict[str, Record]:
 
 
 def test_unique_articles_and_dead_letters_have_the_context_as_it_came(run: Run) -> None:
-    """With the other headers; an event in structured mode has it in its value alone."""
+    """With the other headers; an event in structured mode has it only in its value."""
     unique = {record.key: record for record in run.outputs.unique}
     assert _context_of(unique[b"first"]) == _context(_ORIGINAL)
     assert _context_of(unique[b"event"]) == []
@@ -150,7 +150,7 @@ def test_unique_articles_and_dead_letters_have_the_context_as_it_came(run: Run) 
 
 
 def test_links_have_the_context_of_the_copy(run: Run) -> None:
-    """By header or by the extension of CloudEvents, sampled or not; none where there is none that is valid."""
+    """From a header or a CloudEvents extension, sampled or not; none if it is missing or invalid."""
     links = {
         (record.key or b"").decode(): _context_of(record)
         for record in run.outputs.duplicates
@@ -168,13 +168,13 @@ def test_links_have_the_context_of_the_copy(run: Run) -> None:
 
 
 def test_announcements_have_the_context_of_what_led_to_them(run: Run) -> None:
-    """A withdrawal is confirmed; a better article takes the place of the canonical one."""
+    """A withdrawal confirms one; a better article succeeds the canonical one."""
     assert _context_of(_records(run, "withdrawn")["better"]) == _context(_WITHDRAWAL)
     assert _context_of(_records(run, "succession")["first"]) == _context(_BETTER)
 
 
 def test_clusters_have_none(run: Run) -> None:
-    """What a cluster has become is the work of many messages."""
+    """A cluster results from many messages."""
     assert run.clusters
     assert all(record.headers == [] for record in run.clusters)
 
@@ -196,7 +196,7 @@ def _seconds(span: Span) -> float:
 
 
 def test_commit_has_a_span_with_links_to_the_sampled_messages(run: Run) -> None:
-    """By OpenTelemetry's conventions for messaging; what is not sampled has no link."""
+    """By OpenTelemetry's conventions for messaging; unsampled messages have no link."""
     commit = _commit(run)
     assert (commit.name, commit.kind) == (f"process {run.topics.input}", Span.SPAN_KIND_CONSUMER)
     links = [(link.trace_id.hex(), int(link.span_id.hex(), 16)) for link in commit.links]
@@ -221,7 +221,7 @@ def test_commit_has_a_span_with_links_to_the_sampled_messages(run: Run) -> None:
 
 
 def test_stages_lie_within_the_commit_one_behind_the_other(run: Run) -> None:
-    """From its beginning to its end without a gap; those of the decision lie within it."""
+    """From its beginning to its end without a gap; the parts of the decision lie within that stage."""
     commit, spans = _commit(run), run.collector.spans()
     stages = [span for span in spans if span.parent_span_id == commit.span_id]
     assert [stage.name for stage in stages] == ["await", "decide", "produce", "transaction", "apply"]
@@ -237,7 +237,7 @@ def test_stages_lie_within_the_commit_one_behind_the_other(run: Run) -> None:
 
 
 def test_sampled_message_has_a_span_in_its_own_trace(run: Run) -> None:
-    """Under the span that it was sent in, with what became of it; a dead letter is an error."""
+    """As a child of the span it was sent in, with its outcome; a dead letter is an error."""
     commit = _commit(run)
     spans = {span.trace_id.hex(): span for span in run.collector.spans() if span.trace_id != commit.trace_id}
     assert set(spans) == {_trace(number) for number in _SAMPLED}
@@ -270,12 +270,12 @@ def test_sampled_message_has_a_span_in_its_own_trace(run: Run) -> None:
 
 
 def _offset(number: int) -> int:
-    """Return the place of the message with a trace among those that are sent."""
+    """Return the index of the message with this trace among those sent."""
     return next(place for place, sent in enumerate(_SENT) if _trace(number).encode() in repr(sent).encode())
 
 
 def test_service_says_who_it_is(run: Run) -> None:
-    """Name, version and host are the resource of the spans."""
+    """Name, version and host are in the resource of the spans."""
     resource = run.collector.resource()
     assert resource["service.name"] == "stream-dedup"
     assert resource["host.name"] == socket.gethostname()
@@ -283,9 +283,9 @@ def test_service_says_who_it_is(run: Run) -> None:
 
 
 def test_commits_without_sampled_messages_are_sampled_by_their_share(bootstrap: str, tmp_path: Path) -> None:
-    """A share of 1 is all of them; OpenTelemetry's variables say where to, and as whom.
+    """A share of 1 means all; OpenTelemetry's variables set the endpoint and the service's name.
 
-    When the collector goes away the stream goes on, and the end is in time.
+    When the collector disappears, the stream carries on, and the service stops in time.
     """
     topics = fresh_topics(bootstrap)
     with ExitStack() as until_gone:
@@ -317,7 +317,7 @@ def test_commits_without_sampled_messages_are_sampled_by_their_share(bootstrap: 
 
 
 def test_collector_that_never_answers_hurts_nobody(bootstrap: str, tmp_path: Path) -> None:
-    """The stream goes on at once, and the end is in time."""
+    """The stream carries on without waiting, and the service stops in time."""
     topics = fresh_topics(bootstrap)
     with Collector(silent=True) as collector:
         flags = ("tracing.enabled=true", f"tracing.endpoint={collector.url}", "tracing.sample=1", "commit.articles=4")

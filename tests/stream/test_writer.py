@@ -1,4 +1,4 @@
-"""What a commit leaves on the broker, and what each fault of the broker makes of a transaction."""
+"""What a commit leaves on the broker, and what each fault of the broker does to a transaction."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ RECORDS = [(b"k1", b"v1"), (b"k2", None)]
 
 
 class Stage:
-    """Topics of one test on one broker, the writers of it, and what readers of committed messages see.
+    """Topics of one test on one broker, their writers, and what readers of committed messages see.
 
     Args:
         bootstrap: the broker.
@@ -60,7 +60,7 @@ class Stage:
         create_topics(bootstrap, new_topic(self.input, partitions), *map(new_topic, (self.output, self.changelog)))
 
     def settings(self, guarantee: str = "exactly_once", deadline: float = 30, **properties: str) -> Settings:
-        """Return settings; properties are spelled with underscores for dots."""
+        """Return settings; properties are spelled with underscores instead of dots."""
         dotted = {name.replace("_", "."): value for name, value in properties.items()}
         made = Settings.model_validate(
             {
@@ -69,11 +69,11 @@ class Stage:
                 "kafka": {"bootstrap.servers": self.bootstrap, **dotted},
             }
         )
-        # Below what users may set, so that a test need not wait that long.
+        # Less than users may set, so that a test need not wait as long.
         return made.model_copy(update={"commit": made.commit.model_copy(update={"deadline_seconds": deadline})})
 
     def writer(self, settings: Settings | None = None, while_waiting: Callable[[], None] | None = None) -> Writer:
-        """Return an open writer of the id that all writers of this stage have."""
+        """Return an open writer with the id that all writers of this stage share."""
         made = Writer(settings or self.settings(), self.name, self.changelog, while_waiting or self.wait)
         self.writers.append(made)
         made.open()
@@ -84,12 +84,12 @@ class Stage:
         self.waits += 1
 
     def committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-        """Return what `visible` does, once no transaction is open: its markers are written after it is committed."""
+        """Return `visible` once no transaction is open: markers are written after the commit returns."""
         wait_until(lambda: self.ends(topic)[0] == self.ends(topic)[1], f"no open transaction in {topic}")
         return self.visible(topic)
 
     def visible(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-        """Return the keys and values that a reader of committed messages is given, to the end of a topic."""
+        """Return the keys and values that a read_committed reader gets, to the end of a topic."""
         properties = {"enable.partition.eof": "true", "isolation.level": "read_committed", "fetch.wait.max.ms": "20"}
         found: list[tuple[bytes | None, bytes | None]] = []
         with reading(self.bootstrap, **properties) as consumer:
@@ -104,7 +104,7 @@ class Stage:
                 found.append((message.key(), message.value()))
 
     def ends(self, topic: str) -> tuple[int, int]:
-        """Return the last stable offset of a topic and its high watermark: they differ while a transaction is open."""
+        """Return a topic's last stable offset and high watermark: they differ while a transaction is open."""
         return tuple(self._end(topic, level) for level in ("read_committed", "read_uncommitted"))  # type: ignore[return-value]
 
     def _end(self, topic: str, level: str) -> int:
@@ -120,7 +120,7 @@ class Stage:
 
 @contextmanager
 def reading(bootstrap: str, **properties: str) -> Iterator[Consumer]:
-    """Make a consumer that belongs to no group, unless a property says otherwise."""
+    """Make a consumer that shares its group with no other, unless a property says otherwise."""
     own = {"bootstrap.servers": bootstrap, "group.id": f"r-{uuid4().hex[:12]}", "enable.auto.commit": "false"}
     with closing(Consumer({**own, "log_level": "0", **properties})) as consumer:
         yield consumer
@@ -160,11 +160,11 @@ def staged(bootstrap: str) -> Iterator[Stage]:
 
 @pytest.fixture(scope="module")
 def frail() -> Iterator[KafkaBroker]:
-    """A broker of this module's own, which keeps access lists and may be silenced."""
+    """A broker for this module alone, which checks ACLs and may be silenced."""
     properties = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
-        # Its controller, silenced with it, would take it for dead and go on doing so for a while.
+        # Its controller, which is silenced with it, would otherwise declare it dead, and not recover for a while.
         "broker.session.timeout.ms": "60000",
     }
     with KafkaBroker(properties) as broker:
@@ -172,7 +172,7 @@ def frail() -> Iterator[KafkaBroker]:
 
 
 def steps(monkeypatch: pytest.MonkeyPatch, look: Callable[[Step], object] = lambda _: None) -> list[Step]:
-    """Return the list to which the steps are added as they are reached."""
+    """Return a list to which steps are added as they are reached."""
     reached: list[Step] = []
 
     def note(step: Step) -> None:
@@ -187,7 +187,7 @@ def steps(monkeypatch: pytest.MonkeyPatch, look: Callable[[Step], object] = lamb
 
 
 def test_commit_makes_outputs_records_and_offsets_visible(stage: Stage) -> None:
-    """Before it nothing is seen; after it all three are, and the offset behind the last record is told."""
+    """Before it nothing is visible; after it all three are, and the offset after the last record is returned."""
     writer = stage.writer()
     with member(stage) as consumer:
         writer.begin()
@@ -202,7 +202,7 @@ def test_commit_makes_outputs_records_and_offsets_visible(stage: Stage) -> None:
 
 
 def test_abort_leaves_nothing_and_the_next_transaction_counts(stage: Stage) -> None:
-    """What was sent is never seen, though it lies on the broker; the writer goes on."""
+    """What was sent is never visible, though it is on the broker; the writer can be used again."""
     writer = stage.writer()
     writer.begin()
     writer.send(stage.output, b"a", b"aborted", [])
@@ -216,7 +216,7 @@ def test_abort_leaves_nothing_and_the_next_transaction_counts(stage: Stage) -> N
 
 
 def test_offset_behind_the_records_is_that_of_the_log(stage: Stage) -> None:
-    """It counts the markers of earlier transactions, of aborted ones too: a reader can go on from it."""
+    """It counts the markers of earlier transactions, even of aborted ones: a reader can resume from it."""
     writer = stage.writer()
     for n in range(3):
         writer.begin()
@@ -228,7 +228,7 @@ def test_offset_behind_the_records_is_that_of_the_log(stage: Stage) -> None:
 
 
 def test_steps_of_a_transaction_are_told_in_their_order(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fault tests kill the process at them: each must be told when it is done, not before."""
+    """The fault tests kill the process at these steps, so each must be reported when it is done, not before."""
     seen: list[int] = []
 
     def look(step: Step) -> None:
@@ -247,7 +247,7 @@ def test_steps_of_a_transaction_are_told_in_their_order(stage: Stage, monkeypatc
 def test_without_transactions_outputs_are_confirmed_before_the_first_record(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kill between them sends outputs again; the other way round it would lose them."""
+    """A kill between them sends outputs again; in the opposite order it would lose them."""
     confirmed: list[int] = []
 
     def look(step: Step) -> None:
@@ -267,7 +267,7 @@ def test_without_transactions_outputs_are_confirmed_before_the_first_record(
 
 
 def test_without_transactions_a_refused_output_keeps_the_records_back(stage: Stage) -> None:
-    """No record may say that an article was published which was not."""
+    """No record may say that an article was published when it was not."""
     create_topic(stage.bootstrap, f"{stage.name}.small", max_bytes=2_000)
     writer = stage.writer(stage.settings("at_least_once"))
     writer.begin()
@@ -279,8 +279,8 @@ def test_without_transactions_a_refused_output_keeps_the_records_back(stage: Sta
 
 @pytest.mark.parametrize("when", ["at the beginning", "amid the outputs"])
 def test_without_transactions_whoever_was_given_up_writes_no_record(stage: Stage, when: str) -> None:
-    """The broker fences nobody, and a changelog of two writers could not be read: so the group is asked."""
-    answers = [KafkaError.REBALANCE_IN_PROGRESS, None, 0, KafkaError.UNKNOWN_MEMBER_ID]  # None: there is none yet
+    """The broker fences nobody, and a changelog of two writers would be unreadable: so the group is asked."""
+    answers = [KafkaError.REBALANCE_IN_PROGRESS, None, 0, KafkaError.UNKNOWN_MEMBER_ID]  # None: no answer yet
 
     def ask(_seconds: float) -> bool:
         code = answers.pop(0)
@@ -311,7 +311,7 @@ def begin_and_commit(writer: Writer, stage: Stage) -> None:
 
 
 def send_and_commit(writer: Writer, stage: Stage) -> None:
-    """Write on in the open transaction."""
+    """Send more in the open transaction, and commit."""
     writer.send(stage.output, b"first", b"more", [])
     writer.commit(RECORDS, {}, None)
 
@@ -328,7 +328,7 @@ def abort_only(writer: Writer, _stage: Stage) -> None:
 
 @pytest.mark.parametrize("finish", [send_and_commit, commit_only, abort_only])
 def test_second_writer_fences_the_first(stage: Stage, finish: Callable[[Writer, Stage], None]) -> None:
-    """What the first has pending is aborted, whatever it does next it is told, and it writes nothing any more."""
+    """What the first has pending is aborted, its next call raises the error, and it can write nothing more."""
     first = stage.writer()
     first.begin()
     first.send(stage.output, b"first", b"pending", [])
@@ -348,10 +348,10 @@ def test_second_writer_fences_the_first(stage: Stage, finish: Callable[[Writer, 
 
 
 def test_fencing_is_known_where_the_exception_of_it_is_lost(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client raises in the midst of its reports: what is pending then may be gone when they have been made."""
+    """The client raises the exception while it reports deliveries, and a callback may then swallow it."""
 
     def deliver(_writer: Writer, error: KafkaError | None, _message: Message) -> None:
-        with suppress(Exception):  # the call fails with what is pending
+        with suppress(Exception):  # the call fails with the pending exception
             repr(error)
 
     monkeypatch.setattr(Writer, "_delivered", deliver)
@@ -365,7 +365,7 @@ def test_fencing_is_known_where_the_exception_of_it_is_lost(stage: Stage, monkey
 
 
 def test_writer_that_was_idle_when_it_was_fenced_learns_it_with_its_next_transaction(stage: Stage) -> None:
-    """Between two transactions nothing tells it: the next one fails, and leaves nothing."""
+    """Between two transactions it hears nothing: the next one fails, and leaves nothing."""
     first = stage.writer()
     first.begin()
     first.commit(RECORDS, {}, None)
@@ -383,7 +383,7 @@ def test_writer_that_was_idle_when_it_was_fenced_learns_it_with_its_next_transac
 
 
 def test_offsets_of_a_generation_that_is_over_are_refused_and_nothing_counts(stage: Stage) -> None:
-    """Another member has joined since the metadata was taken: the batch must be decided again, and then counts."""
+    """Another member has joined since the metadata was taken: the batch must be decided again, and then it counts."""
     writer = stage.writer()
     with member(stage) as consumer:
         stale = consumer.consumer_group_metadata()
@@ -405,7 +405,7 @@ def test_offsets_of_a_generation_that_is_over_are_refused_and_nothing_counts(sta
 
 
 def joined(stage: Stage, *members: Consumer) -> bool:
-    """Let members take part in the group, and tell whether it is at rest with all of them in it."""
+    """Let members poll, and return whether the group is stable with all of them in it."""
     for one in members:
         one.poll(0.05)
     admin = AdminClient({"bootstrap.servers": stage.bootstrap})
@@ -414,7 +414,7 @@ def joined(stage: Stage, *members: Consumer) -> bool:
 
 
 def test_offsets_of_a_member_that_has_left_are_refused(stage: Stage) -> None:
-    """Whoever was thrown out of the group may not commit for it."""
+    """A member that the group has dropped may not commit for it."""
     with member(stage) as consumer:
         gone = consumer.consumer_group_metadata()
     writer = stage.writer()
@@ -430,7 +430,7 @@ def test_offsets_of_a_member_that_has_left_are_refused(stage: Stage) -> None:
 
 
 def test_message_that_the_topic_does_not_take_is_no_reason_to_try_again(stage: Stage) -> None:
-    """The error says what to change; what went with the message does not count, and the writer is whole."""
+    """The error says what to change; what was sent with the message does not count, and the writer stays usable."""
     create_topic(stage.bootstrap, f"{stage.name}.small", max_bytes=2_000)
     writer = stage.writer()
     writer.begin()
@@ -448,7 +448,7 @@ def test_message_that_the_topic_does_not_take_is_no_reason_to_try_again(stage: S
 
 
 def test_writing_on_after_a_refused_message_tells_the_first_cause(stage: Stage) -> None:
-    """A transaction that has failed takes no further message: the error is that of the one that failed."""
+    """A failed transaction accepts no further messages: the error is that of the message that failed."""
     create_topic(stage.bootstrap, f"{stage.name}.small", max_bytes=2_000)
     writer = stage.writer()
     writer.begin()
@@ -458,7 +458,7 @@ def test_writing_on_after_a_refused_message_tells_the_first_cause(stage: Stage) 
         try:
             writer.send(stage.output, b"b", b"more", [])
         except BrokerError as error:
-            assert "max.message.bytes" in str(error)  # noqa: PT017  # it comes with one of many calls
+            assert "max.message.bytes" in str(error)  # noqa: PT017  # raised by one of many calls
             return True
         return False
 
@@ -467,7 +467,7 @@ def test_writing_on_after_a_refused_message_tells_the_first_cause(stage: Stage) 
 
 
 def test_message_larger_than_the_client_takes_is_refused_at_once(stage: Stage) -> None:
-    """Neither a message that the client does not send nor one that its queue cannot hold is waited for."""
+    """Neither a message over the client's limit nor one that cannot fit its queue is waited for."""
     for settings, told in (
         (stage.settings(producer_message_max_bytes="100000"), r"max\.message\.bytes"),
         (stage.settings(producer_queue_buffering_max_kbytes="100"), r"queue\.buffering\.max\.kbytes"),
@@ -480,7 +480,7 @@ def test_message_larger_than_the_client_takes_is_refused_at_once(stage: Stage) -
 
 
 def test_queue_that_is_full_slows_the_sending(stage: Stage) -> None:
-    """More than the queue holds gets through it, and the caller hears that it is waited for."""
+    """More than the queue holds gets through, and the caller is called while it waits."""
     writer = stage.writer(stage.settings(producer_queue_buffering_max_kbytes="100", producer_compression_type="none"))
     writer.begin()
     for n in range(300):
@@ -491,7 +491,7 @@ def test_queue_that_is_full_slows_the_sending(stage: Stage) -> None:
 
 
 def test_record_without_a_key_is_refused_by_a_compacted_topic(stage: Stage) -> None:
-    """The broker's reason is given, and nothing is tried again."""
+    """The error gives the broker's reason, and nothing is retried."""
     admin = AdminClient({"bootstrap.servers": stage.bootstrap})
     compacted = f"{stage.name}.compacted"
     admin.create_topics([NewTopic(compacted, 1, -1, config={"cleanup.policy": "compact"})])[compacted].result(SECONDS)
@@ -503,7 +503,7 @@ def test_record_without_a_key_is_refused_by_a_compacted_topic(stage: Stage) -> N
 
 
 def test_missing_rights_are_named(frail: KafkaBroker) -> None:
-    """Topic and transactional id each have their rights: the error tells which to grant."""
+    """Topic and transactional id need separate rights: the error says which to grant."""
     with staged(frail.bootstrap) as stage:
         deny(stage, ResourceType.TOPIC, stage.output, AclOperation.WRITE)
         writer = stage.writer()
@@ -517,7 +517,7 @@ def test_missing_rights_are_named(frail: KafkaBroker) -> None:
 
 
 def deny(stage: Stage, kind: ResourceType, name: str, operation: AclOperation) -> None:
-    """Forbid an operation, and allow all others, which a single rule would forbid as well."""
+    """Deny one operation and allow all others, which a single rule would deny as well."""
     rules = [
         AclBinding(kind, name, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", what, permission)
         for what, permission in ((operation, AclPermissionType.DENY), (AclOperation.ALL, AclPermissionType.ALLOW))
@@ -531,7 +531,7 @@ def deny(stage: Stage, kind: ResourceType, name: str, operation: AclOperation) -
 
 
 def test_close_leaves_no_transaction_open(stage: Stage) -> None:
-    """Readers of committed messages would wait for its end until the broker ends it, minutes later."""
+    """Readers of committed messages would be blocked until the broker ends it, minutes later."""
     writer = stage.writer()
     writer.begin()
     writer.send(stage.output, b"a", b"v", [])
@@ -543,13 +543,13 @@ def test_close_leaves_no_transaction_open(stage: Stage) -> None:
 
 
 def test_next_writer_ends_what_a_killed_one_left_open(stage: Stage) -> None:
-    """Whoever opens under the id aborts it, and readers of committed messages go on."""
+    """The next writer to open with the id aborts it, and readers of committed messages can continue."""
     killed = stage.writer()
     killed.begin()
     killed.send(stage.output, b"a", b"v", [])
     wait_until(lambda: stage.ends(stage.output) == (0, 1), "the transaction is open on the broker")
     stage.writer()
-    # With no wait: opening has waited until the markers are written, so that what is read then is the whole truth.
+    # Without waiting: opening returns only once the markers are written, so these offsets are final.
     assert stage.ends(stage.output) == (2, 2)
 
 
@@ -559,9 +559,9 @@ def test_next_writer_ends_what_a_killed_one_left_open(stage: Stage) -> None:
 def test_silence_of_the_broker_is_outlasted_and_the_caller_goes_on_beating(
     frail: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever call meets it, the commit is done in the end, once, and the caller was called every second.
+    """Whichever call it hits, the commit succeeds once in the end, and the caller was called every second.
 
-    Four times as often here: what a busy machine takes in between is then no doubt of it.
+    Here it is called four times as often, so that pauses of a busy machine do not matter.
     """
     calls: list[float] = []
     assert writer_._SLICE_SECONDS <= 1.0  # noqa: SLF001  # as it is shipped
@@ -583,7 +583,7 @@ def test_silence_of_the_broker_is_outlasted_and_the_caller_goes_on_beating(
 
 @contextmanager
 def silence_at(step: Step, broker: KafkaBroker, seconds: float) -> Iterator[None]:
-    """Keep the broker from answering as soon as a step is reached: for some seconds, or until the end of the block."""
+    """Silence the broker as soon as a step is reached: for some seconds, or until the end of the block."""
     timer = Timer(seconds, os.kill, (broker.pid, signal.SIGCONT))
 
     def reached(now: Step) -> None:
@@ -601,21 +601,21 @@ def silence_at(step: Step, broker: KafkaBroker, seconds: float) -> Iterator[None
 
 
 def test_commit_without_an_answer_has_an_unknown_outcome(frail: KafkaBroker) -> None:
-    """Neither committed nor aborted may be said: the process must end, and the log tells the next start."""
+    """It is neither committed nor aborted for certain: the process must end, and the next start reads the log."""
     with staged(frail.bootstrap) as stage:
         writer = stage.writer(stage.settings(deadline=2))
         writer.begin()
         writer.send(stage.output, b"a", b"v", [])
         with silence_at(Step.CONFIRMED, frail, 30), pytest.raises(OutcomeUnknownError):
             writer.commit(RECORDS, {}, None)
-        # The request lay in the broker's socket: it is heard after all, so that to speak of an abort would be wrong.
+        # The request was in the broker's socket and is processed after all, so reporting an abort would be wrong.
         wait_until(lambda: stage.committed(stage.changelog) == RECORDS, "the broker commits")
         writer.close()
         assert not writer.in_transaction
 
 
 def test_confirmation_that_does_not_come_aborts_and_nothing_counts(frail: KafkaBroker) -> None:
-    """After the deadline the transaction is given up, the broker being back, and the same batch counts once."""
+    """After the deadline the transaction is aborted, the broker being back, and the same batch then counts once."""
     with staged(frail.bootstrap) as stage:
         writer = stage.writer(stage.settings(deadline=2))
         with silence_at(Step.BEGUN, frail, 3):
@@ -632,7 +632,7 @@ def test_confirmation_that_does_not_come_aborts_and_nothing_counts(frail: KafkaB
 
 @pytest.mark.parametrize("step", [Step.BEGUN, Step.CONFIRMED, Step.OFFSETS_SENT])
 def test_caller_may_give_up_while_the_broker_is_silent(frail: KafkaBroker, step: Step) -> None:
-    """A stop is heard in the middle of a commit, and closing does not wait for the broker for long."""
+    """It can be stopped in the middle of a commit, and closing does not wait long for the broker."""
     opened: list[Writer] = []
 
     def stop() -> None:
@@ -649,11 +649,11 @@ def test_caller_may_give_up_while_the_broker_is_silent(frail: KafkaBroker, step:
             with pytest.raises(BrokerError, match="stopped"):
                 writer.commit(RECORDS, {(stage.input, 0): 1}, consumer.consumer_group_metadata())
             writer.close()
-            assert time.monotonic() - began < 15  # of 30 that it is silent
+            assert time.monotonic() - began < 15  # of the 30 s of silence
 
 
 def test_opening_without_a_broker_ends_at_the_deadline(stage: Stage) -> None:
-    """The caller is called in the meantime, and the error says how long it was tried."""
+    """The caller is called in the meantime, and the error says how long it tried."""
     settings = stage.settings(deadline=2, bootstrap_servers="127.0.0.1:1")
     with pytest.raises(BrokerError, match="within 2 s"):
         stage.writer(settings)
@@ -664,7 +664,7 @@ def test_opening_without_a_broker_ends_at_the_deadline(stage: Stage) -> None:
 
 
 def test_transactional_id_is_for_the_service_to_choose() -> None:
-    """Whoever sets it would fence another index, or not fence where it must be."""
+    """If users set it, it could fence another index, or fail to fence where it must."""
     for name in ("transactional.id", "producer.transactional.id"):
         settings = Settings.model_validate({"kafka": {name: "mine"}})
         with pytest.raises(SettingsError, match=r"transactional\.id"):
@@ -673,7 +673,7 @@ def test_transactional_id_is_for_the_service_to_choose() -> None:
 
 @pytest.mark.parametrize("deadline", [5, 60, 240])
 def test_times_of_a_transaction_fit_into_each_other(deadline: float) -> None:
-    """A message is given up before the transaction that it belongs to; librdkafka takes all of it."""
+    """A message times out before the transaction it belongs to; librdkafka accepts all the values."""
     settings = Settings.model_validate({"commit": {"deadline_seconds": deadline}})
     properties = producer_properties(settings, "index")
     assert int(properties["delivery.timeout.ms"]) == deadline * 1000
@@ -682,7 +682,7 @@ def test_times_of_a_transaction_fit_into_each_other(deadline: float) -> None:
 
 
 def test_broker_that_allows_shorter_transactions_only_says_what_to_set(stage: Stage) -> None:
-    """Its transaction.max.timeout.ms is 15 minutes by default; an administrator may have lowered it."""
+    """transaction.max.timeout.ms is 15 minutes by default; an administrator may have lowered it."""
     settings = stage.settings(producer_transaction_timeout_ms="2000000")
     with pytest.raises(BrokerError, match=r"transaction\.timeout\.ms"):
         stage.writer(settings)
