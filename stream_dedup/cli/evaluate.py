@@ -7,7 +7,7 @@ only when a command runs, so that all other commands start quickly.
 import errno
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from stream_dedup.evaluate.source import LoadedSet
 
 _EXTRA = frozenset({"jinja2", "joblib", "markupsafe", "matplotlib", "pypinyin", "scipy", "sklearn", "threadpoolctl"})
+_MAKING = frozenset({"seed", "share", "copies", "chain", "limit", "edits"})  # arguments of how reposts are made
 _SLOW_SHOWN = 5
 _WIDE = 200
 
@@ -104,6 +105,7 @@ class Subject(StrEnum):
 
 @app.command("run")
 def run_command(
+    context: typer.Context,
     file: FileArgument,
     results: Annotated[
         Path, typer.Option("--out", "-o", help="Directory for the results.", metavar="DIR", parser=directory_path)
@@ -168,6 +170,9 @@ def run_command(
         reposts = _reposts(seed, share, copies, chain, edits)
         taken = _taken(lambda: take(Source(file, settings.input, pairs or (), reposts, limit, lenient)))
         _announce(taken, selection)
+        unused = [] if taken.made else _given(context, _MAKING)
+        if unused:
+            errors.print(f"{', '.join(unused)} ignored: the articles are labelled, so no reposts are made")
         plan = Plan(
             selection.algorithms,
             selection.configurations,
@@ -330,6 +335,13 @@ def _announce(taken: "LoadedSet", selection: "Selection | None" = None) -> None:
     if slow:
         more = f" and {len(slow) - _SLOW_SHOWN} more" if len(slow) > _SLOW_SHOWN else ""
         errors.print(f"slow (minutes on a few thousand articles): {', '.join(slow[:_SLOW_SHOWN])}{more}")
+
+
+def _given(context: typer.Context, names: Collection[str]) -> list[str]:
+    """Return the options that the user has set among those with these argument names."""
+    sources = {name: context.get_parameter_source(name) for name in names}
+    set_here = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    return [parameter.opts[0] for parameter in context.command.params if parameter.name in set_here]
 
 
 def _report(evaluation: "Evaluation", results: Path, markdown: Path | None, *, findings: bool) -> None:

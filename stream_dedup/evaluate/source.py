@@ -5,7 +5,6 @@ Knows labelled files and files of articles; knows nothing of algorithms.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from stream_dedup.article import Article
@@ -28,7 +27,7 @@ class Source:
         settings: names of the articles' fields, and bounds.
         pairs: files of pairs of ids, which label the articles.
         reposts: how reposts are made if there are no labels.
-        limit: number of records that reposts are made from; None for all.
+        limit: number of articles that reposts are made from, the first ones of the file; None for all.
         lenient: whether labelled articles of different clusters that overlap count neither for nor against.
     """
 
@@ -75,7 +74,9 @@ def make(source: Source) -> LoadedSet:
     _check(source)
     articles: dict[str, Article] = {}
     read = 0
-    for article in islice(_articles(source), source.limit):
+    for article in _articles(source):
+        if len(articles) == source.limit:
+            break
         read += 1
         if article is not None:
             articles.setdefault(article.name, article)

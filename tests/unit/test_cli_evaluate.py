@@ -69,6 +69,19 @@ def test_what_was_made_is_run_again_as_it_is(invoke: Invoke, articles: Path, tmp
     assert [m["given"] for m in one["measured"]] == [m["given"] for m in two["measured"]]
 
 
+def test_options_of_reposts_are_told_where_none_are_made(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """On labelled articles a note names those that the user has set; otherwise there is none."""
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"a": "1", "b": "2"}\n')
+    run = ("-a", "chars/5-grams/jaccard", "--replaced", 0, "-j", 1, "-o", tmp_path / "out")
+    options = ("--limit", 20, "--seed", 0, "-e", "retitle")
+    labelled = invoke("run", articles, *run, "--pairs", pairs, *options)
+    assert labelled.exit_code == 0
+    assert "--seed, --limit, --edit ignored: the articles are labelled, so no reposts are made" in labelled.stderr
+    assert "ignored" not in invoke("run", articles, *run, "--pairs", pairs).stderr
+    assert "ignored" not in invoke("run", articles, *run[:-1], tmp_path / "made", *options).stderr
+
+
 def test_failed_algorithm_is_told_by_the_exit_code(
     invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
