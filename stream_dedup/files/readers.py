@@ -16,11 +16,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from stream_dedup.files.rows import CsvError, rows_of
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from stream_dedup.zstandard import zstd
 
 STANDARD_INPUT = Path("-")
 _LINES_BYTES = 1 << 20  # read at once

@@ -12,7 +12,6 @@ from pathlib import Path
 import orjson
 import pyarrow as pa
 import pytest
-from backports import zstd
 from pyarrow import parquet
 
 from deploy.demo.samples import Sample, sample_stream
@@ -23,6 +22,7 @@ from stream_dedup.files.readers import FileFormatError, Progress, reader_for
 from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings, Settings
+from stream_dedup.zstandard import zstd
 
 _ROWS = [
     {

@@ -6,7 +6,6 @@ Knows files and digests; knows nothing of algorithms.
 import os
 import re
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -15,11 +14,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from stream_dedup.evaluate.results import AlgorithmResult, Evaluation, ReplacementExperiment
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from stream_dedup.zstandard import zstd
 
 _Kept = TypeVar("_Kept")
 _MEASURED, _REPLACED = TypeAdapter(AlgorithmResult), TypeAdapter(ReplacementExperiment)
