@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from stream_dedup.evaluate.results import AlgorithmResult, Evaluation, ReplacementExperiment
-
-_LARGEST_K = 7  # of the study, which found the peak there
+from stream_dedup.evaluate.studies import GRAM_LENGTHS
 
 
 class Verdict(StrEnum):
@@ -140,5 +139,6 @@ def _peak(replaced: ReplacementExperiment | None) -> Finding:
         return Finding(claim, Verdict.UNCHECKED, ("the experiment on replaced characters was not run",))
     peak = max(replaced.curves, key=lambda curve: curve.correlation)
     listed = ", ".join(f"K = {curve.k}: {curve.correlation:.4f}" for curve in replaced.curves)
-    verdict = Verdict.HOLDS if peak.k >= _LARGEST_K - 1 else Verdict.NOT
+    # The study found the peak at its largest K.
+    verdict = Verdict.HOLDS if peak.k >= GRAM_LENGTHS[-1] - 1 else Verdict.NOT
     return Finding(claim, verdict, (f"{listed}; the highest is at K = {peak.k}",))

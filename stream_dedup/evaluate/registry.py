@@ -40,6 +40,7 @@ DEFAULTS = (
     "chars/5-grams/jaccard",  # the exact values of what the engine estimates
     "chars/5-grams/jaccard-shorter",
 )
+_PARTS = ("segmenter", "feature", "similarity")
 
 
 def algorithms(segmenters: Iterable[str]) -> dict[str, Comparison]:
@@ -77,13 +78,34 @@ def select(
     parts = (segmenters, features, similarities)
     if not any((patterns, *parts)):
         return {name: every[name] for name in every if _matches(name, DEFAULTS)}
-    _check(patterns, every)
-    for place, wanted in enumerate(parts):
-        _check(wanted, dict.fromkeys(name.split("/")[place] for name in every))
+    check_patterns(patterns, every, "algorithm")
+    for place, (kind, wanted) in enumerate(zip(_PARTS, parts, strict=True)):
+        check_patterns(wanted, dict.fromkeys(name.split("/")[place] for name in every), kind)
     chosen = {name: every[name] for name in every if _matches(name, patterns) and _fits(name, parts)}
     if not chosen:
         raise ValueError(f"no algorithm matches all of {[list(wanted) for wanted in (patterns, *parts) if wanted]}")
     return chosen
+
+
+def check_patterns(patterns: Sequence[str], names: Iterable[str], kind: str) -> None:
+    """Check that each pattern matches a name.
+
+    Args:
+        patterns: with `*`, `?` and `[...]` as in file names.
+        names: all names of a kind.
+        kind: what they are names of, for the message.
+
+    Raises:
+        ValueError: a pattern matches nothing; the message names what is close to it.
+    """
+    known = list(names)
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            close = get_close_matches(pattern, known, n=5, cutoff=0.3)
+            near = f"; closest: {', '.join(close)}" if close else ""
+            raise ValueError(
+                f"{pattern!r} matches no {kind}{near}; `stream-dedup evaluate list` shows what there is to choose from"
+            )
 
 
 def _of(segmenter: str, kinds: Kind) -> Iterator[Comparison]:
@@ -99,11 +121,3 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 def _fits(name: str, parts: Sequence[Sequence[str]]) -> bool:
     return all(_matches(part, wanted) for part, wanted in zip(name.split("/"), parts, strict=True))
-
-
-def _check(patterns: Sequence[str], names: Iterable[str]) -> None:
-    known = list(names)
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in known):
-            close = get_close_matches(pattern, known, n=5, cutoff=0.4) or known[:20]
-            raise ValueError(f"{pattern!r} matches none of the {len(known)} names, such as {', '.join(close)}")

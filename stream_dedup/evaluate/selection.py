@@ -5,16 +5,14 @@ Knows names and patterns; knows nothing of what they stand for.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from stream_dedup.evaluate.algorithm import Algorithm, Segmenter
 from stream_dedup.evaluate.engine import Configuration, configurations
 from stream_dedup.evaluate.findings import needed
-from stream_dedup.evaluate.registry import algorithms, select
+from stream_dedup.evaluate.registry import algorithms, check_patterns, select
 from stream_dedup.evaluate.segmenters import segmenters
-
-_K = range(2, 8)  # of the experiment on replaced characters
+from stream_dedup.evaluate.studies import GRAM_LENGTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def selected(wanted: WantedPatterns) -> Selection:
     """
     cutters = segmenters()
     every, engines = algorithms(cutters), configurations()
-    _check(wanted.algorithms, [*engines, *every])
+    check_patterns(wanted.algorithms, [*engines, *every], "algorithm")
     patterns = [pattern for pattern in wanted.algorithms if _matching(every, [pattern])]
     chosen: dict[str, Algorithm] = {}
     if patterns or any(wanted.parts) or not wanted.algorithms:
@@ -82,20 +80,9 @@ def selected(wanted: WantedPatterns) -> Selection:
     if wanted.findings:
         chosen |= {name: every[name] for name in needed()}
     configured = _matching(engines, wanted.algorithms or ([] if any(wanted.parts) else ["*"]))
-    measures = {k: every[f"chars/{k}-grams/kgram-improved"] for k in _K}
+    measures = {k: every[f"chars/{k}-grams/kgram-improved"] for k in GRAM_LENGTHS}
     return Selection(chosen, {name: engines[name] for name in configured}, cutters, measures)
 
 
 def _matching(names: Mapping[str, object], patterns: Sequence[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
-
-
-def _check(patterns: Sequence[str], names: Sequence[str]) -> None:
-    for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in names):
-            close = get_close_matches(pattern, names, n=5, cutoff=0.3)
-            near = f"; closest: {', '.join(close)}" if close else ""
-            raise ValueError(
-                f"{pattern!r} matches no algorithm{near}; `stream-dedup evaluate list` shows the parts of all "
-                f"{len(names)}"
-            )

@@ -122,7 +122,7 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
     [
         (("-a", "chars/5-gram/jacard"), "matches no algorithm; closest: chars/5-grams/jaccard"),
         (("-a", "nosuch/*"), "'nosuch/*' matches no algorithm"),
-        (("-m", "jacard"), "'jacard' matches none of the"),
+        (("-m", "jacard"), "'jacard' matches no similarity; closest: jaccard"),
         (("-w", "chars", "-f", "tfidf"), "no algorithm matches all of [['chars'], ['tfidf']]"),
         (("--jobs", -1), "'--jobs'"),
         (("-e", "truncat"), "'truncat' is not an edit operator; choose from verbatim"),

@@ -10,19 +10,18 @@ from stream_dedup.evaluate.features.grams import grams, shingles
 from stream_dedup.evaluate.features.improved import improved_features
 from stream_dedup.evaluate.features.textrank import text_rank
 from stream_dedup.evaluate.features.weights import frequency, tf_idf, unweighted
+from stream_dedup.evaluate.studies import COMPARISON, GRAM_LENGTHS, KGRAMS
 
-GRAM_LENGTHS = range(2, 8)  # of the 2017 study
 SHINGLE_LENGTHS = (2, 4, 10)  # Broder's own experiment used 10
-_COMPARISON = "comparison for public-opinion data, 2017, doi 10.15888/j.cnki.csa.005745"
 
 
 @cache
 def features() -> dict[str, Feature]:
     """Return all features by name."""
     plain = [
-        Feature("none", _COMPARISON, unweighted, Kind.WORDS),
-        Feature("frequency", _COMPARISON, frequency, Kind.WEIGHTED),
-        Feature("tfidf", _COMPARISON, tf_idf, Kind.WEIGHTED),
+        Feature("none", COMPARISON, unweighted, Kind.WORDS),
+        Feature("frequency", COMPARISON, frequency, Kind.WEIGHTED),
+        Feature("tfidf", COMPARISON, tf_idf, Kind.WEIGHTED),
         Feature("textrank", "Mihalcea and Tarau, EMNLP 2004, equation 1", text_rank, Kind.WEIGHTED),
     ]
     every = [*plain, *improved_features(), *map(_shingles, SHINGLE_LENGTHS), *map(_grams, GRAM_LENGTHS)]
@@ -36,4 +35,4 @@ def _shingles(length: int) -> Feature:
 
 def _grams(length: int) -> Feature:
     extract = partial(grams, length=length)
-    return Feature(f"{length}-grams", "K-grams, 2017, doi 10.15888/j.cnki.csa.006123", extract, Kind.GRAMS)
+    return Feature(f"{length}-grams", f"K-grams, 2017, {KGRAMS}", extract, Kind.GRAMS)

@@ -25,12 +25,13 @@ from stream_dedup.evaluate.runner.jobs import asking, comparing, cutting, named_
 from stream_dedup.evaluate.runner.plan import Listener, Plan
 from stream_dedup.evaluate.runner.tasks import WorkerFiles
 from stream_dedup.evaluate.runner.workers import Job, Workers, processes, run_jobs, workers
+from stream_dedup.evaluate.studies import KGRAMS
 from stream_dedup.version import __version__
 
 # The most work that `report` lacks after a kill. It is not 0, since writing a thousand results takes a second.
 _KEPT_SECONDS = 30.0
 _MORE_JOBS = 2  # in progress than there are processes: while one waits for its last call, others fill in
-_REPLACED = AlgorithmInfo("replaced characters", "kgram", "", "", "doi 10.15888/j.cnki.csa.006123", slow=False)
+_REPLACED = AlgorithmInfo("replaced characters", "kgram", "", "", KGRAMS, slow=False)
 _NOT_DONE = "interrupted before this was done: the same command resumes the run"
 
 

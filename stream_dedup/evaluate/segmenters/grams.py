@@ -6,6 +6,8 @@ Knows what a character of a word is; knows no words.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stream_dedup.evaluate.studies import KGRAMS
+
 
 @dataclass(slots=True)
 class GramSegmenter:
@@ -22,7 +24,7 @@ class GramSegmenter:
 
     name: str
     n: int
-    source: str = "Broder 1997, shingles; K-grams of characters: doi 10.15888/j.cnki.csa.006123"
+    source: str = f"Broder 1997, shingles; K-grams of characters: {KGRAMS}"
     slow: bool = False
 
     def missing(self) -> str | None:

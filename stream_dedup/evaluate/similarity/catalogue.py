@@ -8,8 +8,8 @@ from functools import cache, partial
 from stream_dedup.evaluate.features.feature import Kind
 from stream_dedup.evaluate.similarity import cosine, kgram, minhash, sets, simhash
 from stream_dedup.evaluate.similarity.measure import Measure
+from stream_dedup.evaluate.studies import COMPARISON, KGRAMS
 
-_COMPARISON = "comparison for public-opinion data, 2017, doi 10.15888/j.cnki.csa.005745"
 _CHARIKAR = "Charikar, STOC 2002"
 _BRODER = "Broder 1997"
 _HALF = 0.5  # of the 2017 study, "or so"
@@ -32,14 +32,14 @@ def measures() -> dict[str, Measure]:
 def _of_sets() -> list[Measure]:
     sampled = partial(minhash.sampled, modulus=_MODULUS)
     return [
-        Measure("jaccard", "jaccard", _COMPARISON, _HALF, _SETS, sets.sets, sets.jaccard),
-        Measure("jaccard-shorter", "jaccard", _COMPARISON, _HALF, _SETS, sets.sets, sets.jaccard_shorter),
+        Measure("jaccard", "jaccard", COMPARISON, _HALF, _SETS, sets.sets, sets.jaccard),
+        Measure("jaccard-shorter", "jaccard", COMPARISON, _HALF, _SETS, sets.sets, sets.jaccard_shorter),
         Measure("jaccard-sampled", "shingling", _BRODER, _HALF, Kind.SHINGLES | Kind.GRAMS, sampled, sets.jaccard),
     ]
 
 
 def _cosine() -> Measure:
-    return Measure("cosine", "cosine", _COMPARISON, _HALF, _WEIGHTS, cosine.unit_vectors, cosine.cosine)
+    return Measure("cosine", "cosine", COMPARISON, _HALF, _WEIGHTS, cosine.unit_vectors, cosine.cosine)
 
 
 def _hamming(bits: int) -> Measure:
@@ -49,7 +49,7 @@ def _hamming(bits: int) -> Measure:
 
 def _simhash_cosine(bits: int) -> Measure:
     prepare = partial(simhash.directions, bits=bits)
-    return Measure(f"simhash{bits}-cosine", "simhash", _COMPARISON, _ALIKE, _WEIGHTS, prepare, simhash.cosine)
+    return Measure(f"simhash{bits}-cosine", "simhash", COMPARISON, _ALIKE, _WEIGHTS, prepare, simhash.cosine)
 
 
 def _min_hashes() -> list[Measure]:
@@ -58,16 +58,16 @@ def _min_hashes() -> list[Measure]:
 
 def _one_function(size: int) -> Measure:
     prepare = partial(minhash.smallest, size=size)
-    return Measure(f"minhash-one-{size}", "minhash", _COMPARISON, _HALF, _SETS, prepare, sets.jaccard)
+    return Measure(f"minhash-one-{size}", "minhash", COMPARISON, _HALF, _SETS, prepare, sets.jaccard)
 
 
 def _many_functions(functions: int) -> Measure:
     prepare = partial(minhash.signatures, functions=functions)
     return Measure(
-        f"minhash-{functions}", "minhash", f"{_BRODER}; {_COMPARISON}", _HALF, _SETS, prepare, minhash.agreement
+        f"minhash-{functions}", "minhash", f"{_BRODER}; {COMPARISON}", _HALF, _SETS, prepare, minhash.agreement
     )
 
 
 def _kgram() -> Measure:
-    source = "K-gram improved Jaccard, 2017, doi 10.15888/j.cnki.csa.006123"
+    source = f"K-gram improved Jaccard, 2017, {KGRAMS}"
     return Measure("kgram-improved", "kgram", source, _HALF, Kind.GRAMS, kgram.counts, kgram.kgram_improved)
