@@ -5,23 +5,9 @@ Knows cluster numbers and pairs of indices; knows nothing of who made the cluste
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from stream_dedup.compiled.hashing import I64
 from stream_dedup.evaluate.quality import Score
-
-
-def components(size: int, links: I64) -> I64:
-    """Return the cluster number of each item, shape (size,): linked items share one, directly or through others.
-
-    Args:
-        size: number of items.
-        links: pairs of item indices, shape (m, 2).
-    """
-    graph = coo_array((np.ones(len(links), np.bool_), (links[:, 0], links[:, 1])), shape=(size, size))
-    _, numbers = connected_components(graph, directed=False)
-    return np.asarray(numbers, np.int64)
 
 
 def score_of_clusters(found: I64, true: I64, overlapping: I64, threshold: float) -> Score:
@@ -38,20 +24,7 @@ def score_of_clusters(found: I64, true: I64, overlapping: I64, threshold: float)
     right = _pairs(both) - int((together & same).sum())
     wrong = _pairs(found) - int(together.sum()) - right
     missed = _pairs(true) - int(same.sum()) - right
-    return _score(threshold, right, wrong, missed)
-
-
-def _score(threshold: float, right: int, wrong: int, missed: int) -> Score:
-    """Return a score; ratios with a denominator of 0 are as in `quality.Score`."""
-    return Score(
-        threshold=threshold,
-        true_positives=right,
-        false_positives=wrong,
-        false_negatives=missed,
-        precision=right / (right + wrong) if right + wrong else 1.0,
-        recall=right / (right + missed) if right + missed else 1.0,
-        f1=2 * right / (2 * right + wrong + missed) if right + wrong + missed else 0.0,
-    )
+    return Score.of(threshold, right, wrong, missed)
 
 
 def _pairs(numbers: I64) -> int:

@@ -15,7 +15,8 @@ from sklearn.metrics import adjusted_rand_score
 from stream_dedup.article import Article, Decision
 from stream_dedup.compiled.hashing import I64
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.evaluate.clusters import components, score_of_clusters
+from stream_dedup.evaluate.clusters import score_of_clusters
+from stream_dedup.evaluate.components import components
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.quality import KindRecall
 from stream_dedup.evaluate.results import ENGINE, AlgorithmInfo, AlgorithmResult, ScoresAtThreshold, Seconds

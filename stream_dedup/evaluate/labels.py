@@ -14,7 +14,6 @@ Ids and clusters are those of the article's scope. A pair needs a `scope` if its
 """
 
 import gzip
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,23 +23,18 @@ from typing import Any
 
 import numpy as np
 import orjson
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from stream_dedup.article import LATEST_MS, Article, Withdrawal
 from stream_dedup.compiled.hashing import I64
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.decode.fields import encodable
+from stream_dedup.evaluate.components import components
 from stream_dedup.evaluate.label_lines import LabelError, Line, read_lines
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.output_fields import iso
 from stream_dedup.scope import name_of
 from stream_dedup.settings import FieldSettings, InputSettings
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from stream_dedup.zstandard import zstd
 
 _PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": partial(gzip.compress, mtime=0),  # so that the same set gives the same bytes
@@ -81,7 +75,12 @@ def read_labelled(
             f"{path}: no two of {len(labelled)} articles are in the same cluster; "
             "give copies the same `cluster`, or label them with --pairs FILE"
         )
-    return LabelledSet(name or path.name.partition(".")[0], labelled, overlapping)
+    return LabelledSet(name or set_name(path), labelled, overlapping)
+
+
+def set_name(path: Path) -> str:
+    """Return the name of the set in a file: the file's, without its endings."""
+    return path.name.partition(".")[0]
 
 
 def write_labelled(labelled: LabelledSet, path: Path, fields: FieldSettings) -> None:
@@ -221,10 +220,7 @@ def _named_by_first(labelled: Sequence[LabelledArticle], links: Sequence[tuple[i
     """Join the clusters that pairs connect, and give each the cluster name of its first article."""
     first_of: dict[str, int] = {}
     by_name = [(place, first_of.setdefault(each.story, place)) for place, each in enumerate(labelled)]
-    edges = np.array([*links, *by_name], np.int64).reshape(-1, 2)
-    size = len(labelled)
-    graph = coo_array((np.ones(len(edges), np.bool_), (edges[:, 0], edges[:, 1])), shape=(size, size))
-    _, numbers = connected_components(graph, directed=False)
+    numbers = components(len(labelled), np.array([*links, *by_name], np.int64).reshape(-1, 2))
     names: dict[int, str] = {}
     return [
         LabelledArticle(each.article, names.setdefault(number, each.cluster), each.original, each.kind, each.strength)

@@ -11,7 +11,7 @@ from stream_dedup.article import Article
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.evaluate.label_lines import LabelError, Line, line_of
 from stream_dedup.evaluate.labelled import LabelledSet
-from stream_dedup.evaluate.labels import decoded, read_labelled
+from stream_dedup.evaluate.labels import decoded, read_labelled, set_name
 from stream_dedup.evaluate.overlap import with_overlaps
 from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
 from stream_dedup.files.readers import FileFormatError, check_regular, reader_for
@@ -82,7 +82,7 @@ def make(source: Source) -> LoadedSet:
             articles.setdefault(article.name, article)
     if not articles:
         raise FileFormatError(f"{source.path}: no articles in it; if its fields have other names, set input.fields")
-    labelled = with_reposts(list(articles.values()), source.reposts, source.path.name.partition(".")[0])
+    labelled = with_reposts(list(articles.values()), source.reposts, set_name(source.path))
     return LoadedSet(labelled, made=True, skipped=read - len(articles))
 
 

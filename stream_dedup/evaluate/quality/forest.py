@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from stream_dedup.compiled.hashing import I64
+from stream_dedup.evaluate.components import components
 
 _LEVEL = 0.1  # share of the forest's edges below the level of `_connecting`
 
@@ -69,6 +70,4 @@ class Forest:
     def clusters(self, least: int) -> I64:
         """Return the number of each article's cluster, shape (n,), if pairs in bins of at least `least` connect."""
         strong = self.bins >= least
-        edges = (np.ones(int(strong.sum())), (self.first[strong], self.second[strong]))
-        _, labels = connected_components(coo_array(edges, shape=(self.size, self.size)), directed=False)
-        return np.asarray(labels, np.int64)
+        return components(self.size, np.stack([self.first[strong], self.second[strong]], axis=1))

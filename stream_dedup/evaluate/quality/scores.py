@@ -40,6 +40,12 @@ class Score:
     recall: float
     f1: float
 
+    @classmethod
+    def of(cls, threshold: float, right: int, wrong: int, missed: int) -> "Score":
+        """Return the score of counts: true positives, false positives and false negatives."""
+        precision, recall, f1 = _ratios(*np.array([right, wrong, missed])[:, None])
+        return cls(threshold, right, wrong, missed, float(precision[0]), float(recall[0]), float(f1[0]))
+
 
 @dataclass(frozen=True, slots=True)
 class KindRecall:
@@ -126,9 +132,8 @@ class _Curves:
     def of(cls, tally: Tally) -> "_Curves":
         right = np.bincount(tally.positives, minlength=BINS + 1)
         found, true = _at_or_above(tally.pairs), _at_or_above(right)
-        missed = len(tally.positives) - true
-        f1 = _share(2 * true, found + len(tally.positives), 0.0)
-        return cls(true, found - true, missed, _share(true, found, 1.0), _share(true, true + missed, 1.0), f1)
+        wrong, missed = found - true, len(tally.positives) - true
+        return cls(true, wrong, missed, *_ratios(true, wrong, missed))
 
     def at(self, edge: int) -> Score:
         return Score(
@@ -205,6 +210,15 @@ def _slope(curve: F64) -> float:
 
 def _at_or_above(counts: I64) -> I64:
     return np.cumsum(counts[::-1])[::-1]
+
+
+def _ratios(right: I64, wrong: I64, missed: I64) -> tuple[F64, F64, F64]:
+    """Return precision, recall and F1; see `Score` for denominators of 0."""
+    return (
+        _share(right, right + wrong, 1.0),
+        _share(right, right + missed, 1.0),
+        _share(2 * right, 2 * right + wrong + missed, 0.0),
+    )
 
 
 def _share(part: I64, whole: I64, of_nothing: float) -> F64:

@@ -24,7 +24,7 @@ class Truth:
         edits: kinds of edits with their strengths, only those between a copy and its original.
         edit_of: index of the edit that leads from one article of each positive pair to the other, -1 if neither is the
             other's original, or if the kind is unknown, shape (p,).
-        overlapping: pairs of indices (first < second) that count neither way, ascending, shape (m, 2).
+        overlapping: pairs of indices (first < second) that count neither for nor against, ascending, shape (m, 2).
         scopes: number of each article's scope, shape (n,).
     """
 

@@ -42,8 +42,8 @@ def _report(evaluation: Evaluation, plots: Sequence[Plot]) -> Iterator[str]:
     articles = evaluation.articles
     yield (
         f"{articles.articles:,} articles of {articles.clusters:,} stories, {articles.pairs:,} pairs of copies; "
-        f"{articles.overlapping:,} more pairs overlap and count neither way. Made by `{evaluation.command}`, version "
-        f"{evaluation.version}.\n"
+        f"{articles.overlapping:,} more pairs overlap and count neither for nor against. "
+        f"Made by `{evaluation.command}`, version {evaluation.version}.\n"
     )
     yield from markdown_table(algorithms_table(evaluation))
     for plot in plots:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.cluster import pair_confusion_matrix
 
-from stream_dedup.evaluate.clusters import components, score_of_clusters
+from stream_dedup.evaluate.clusters import score_of_clusters
+from stream_dedup.evaluate.components import components
 
 _NONE = np.empty((0, 2), np.int64)
 _NUMBERS = st.integers(2, 12).flatmap(
