@@ -3,7 +3,9 @@
 Knows labelled sets and the sources of this package; knows nothing of where results are kept.
 """
 
+import ast
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -12,8 +14,8 @@ import orjson
 from stream_dedup.evaluate.labelled import LabelledSet
 
 _PACKAGE = Path(__file__).parents[2]
-# Code that results do not depend on: after a change to a plot, nobody should have to compute for an hour again.
-_APART = ("evaluate/report", "evaluate/runner", "evaluate/findings.py", "stream", "observe", "planner", "cli")
+# Results depend on these and on all that they import. Segmenters are loaded by name, so no import leads to them.
+_COMPUTING = ("evaluate/runner/jobs.py", "evaluate/registry.py", "evaluate/segmenters/*.py")
 
 
 def digest_of(*parts: object) -> str:
@@ -37,7 +39,42 @@ def digest_of_set(labelled: LabelledSet) -> str:
 def digest_of_code() -> str:
     """Return the digest of the sources that a result depends on."""
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        if not path.relative_to(_PACKAGE).as_posix().startswith(_APART):
-            digest.update(path.read_bytes())
+    for path in sorted(sources()):
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def sources() -> set[Path]:
+    """Return the sources of this package that a result depends on.
+
+    The others are left out: after a change to a plot, nobody should have to compute for an hour again.
+    """
+    found: set[Path] = set()
+    waiting = [path for pattern in _COMPUTING for path in _PACKAGE.glob(pattern)]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _imported(path)
+    return found
+
+
+def _imported(path: Path) -> Iterator[Path]:
+    """Yield the sources of this package that a source imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:  # a module, or something in one
+                yield from _on_the_way(f"{node.module}.{alias.name}")
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _on_the_way(alias.name)
+
+
+def _on_the_way(name: str) -> Iterator[Path]:
+    """Yield the sources that Python runs to import a name: those of its packages, and its module."""
+    top, *parts = name.split(".")
+    if top != _PACKAGE.name:
+        return
+    for end in range(len(parts) + 1):
+        place = _PACKAGE.joinpath(*parts[:end])
+        yield from (path for path in (place / "__init__.py", place.with_suffix(".py")) if path.is_file())

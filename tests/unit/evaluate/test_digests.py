@@ -1,0 +1,72 @@
+"""Promises of the digest of the code: it covers what computes results, and nothing else."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stream_dedup
+from stream_dedup.evaluate.runner.digests import sources
+
+_PACKAGE = Path(stream_dedup.__file__).parent
+_LOADED = """
+import sys
+import stream_dedup.evaluate.runner.jobs, stream_dedup.evaluate.registry, stream_dedup.evaluate.segmenters.dictionary
+print(*(module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "stream_dedup"), sep="\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def names() -> set[str]:
+    """The sources that results depend on, by their paths in the package."""
+    return {path.relative_to(_PACKAGE).as_posix() for path in sources()}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "engine/dedup.py",
+        "text/normal.py",
+        "compiled/hashing.py",
+        "evaluate/runner/tasks.py",
+        "evaluate/quality/scores.py",
+        "evaluate/similarity/kgram.py",
+        "evaluate/segmenters/ansj.py",
+        "evaluate/segmenters/java.py",
+    ],
+)
+def test_code_that_computes_counts(names: set[str], name: str) -> None:
+    """The engine, the algorithms, the segmenters, and what they are made of."""
+    assert name in names
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "api",
+        "ask",
+        "cli",
+        "decode",
+        "encode",
+        "observe",
+        "planner",
+        "registry",
+        "rendering",
+        "stream",
+        "evaluate/report",
+        "evaluate/findings.py",
+        "evaluate/runner/run.py",
+    ],
+)
+def test_other_code_does_not_count(names: set[str], place: str) -> None:
+    """A change to a page, a service or a plot leaves results as they are."""
+    assert (_PACKAGE / place).exists()
+    assert not [name for name in names if name == place or name.startswith(f"{place}/")]
+
+
+@pytest.mark.slow
+def test_all_that_is_loaded_counts() -> None:
+    """Python loads no module of the package that is not among the sources."""
+    loaded = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True).stdout
+    assert {Path(line) for line in loaded.splitlines()} <= sources()
