@@ -59,7 +59,12 @@ def _asked() -> tuple[list[dict[str, Any]], str]:
     program = Path(sysconfig.get_path("scripts")) / "pip-audit"
     flags = ["--require-hashes", "--disable-pip", "--format", "json", "--progress-spinner", "off"]
     command = [str(program), "--requirement", str(RUN_TIME), *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return [], f"pip-audit gave no answer within {_SECONDS:.0f} s"
+    except OSError as error:
+        return [], f"pip-audit cannot be started: {error}"
     try:
         told: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
     except (ValueError, KeyError):

@@ -1,13 +1,14 @@
 """The supply chain: pinned and hashed packages, allowed licences, a list of packages, an honest audit."""
 
 import json
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.utils import canonicalize_name
 
-from deploy.supply import sbom
+from deploy.supply import audit, sbom
 from deploy.supply.audit import EXIT_CLEAN, EXIT_UNKNOWN, EXIT_VULNERABLE, findings
 from deploy.supply.licences import PAGE, declared, page, refused
 from deploy.supply.lock import RUN_TIME, names_here, pinned
@@ -67,6 +68,24 @@ def test_other_licences_are_refused(licence: str) -> None:
 def test_audit_knows_what_it_does_not_know(told: list[dict[str, Any]], code: int) -> None:
     """Packages that could not be checked are not good news: pip-audit itself would exit with 0."""
     assert findings(told).code == code
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [(None, "pip-audit cannot be started"), ("sleep 60", "gave no answer"), ("echo none", "reported nothing")],
+)
+def test_audit_without_an_answer_is_no_vulnerability(
+    script: str | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without pip-audit, or if it hangs or says nothing, it is unknown whether there are vulnerabilities."""
+    if script is not None:
+        program = tmp_path / "pip-audit"
+        program.write_text(f"#!/bin/sh\nexec {script}\n")
+        program.chmod(0o755)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    monkeypatch.setattr(audit, "_SECONDS", 1.0)
+    assert audit.main() == EXIT_UNKNOWN
+    assert told in capsys.readouterr().err
 
 
 def test_audit_names_what_to_do() -> None:
