@@ -12,8 +12,11 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
+from deploy.demo.stream import StreamFailedError, reader_properties
+
 _SLICE_SECONDS = 0.1
 _ADMIN_SECONDS = 20.0
+_READ_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +43,24 @@ class ClusterTopic:
     """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
-        self._properties = {
-            "bootstrap.servers": bootstrap,
-            "group.id": f"{topic}.reader",  # librdkafka needs one; nothing is committed under it
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 50,
-            "log_level": 0,
-        }
+        self._properties = {**reader_properties(bootstrap, f"{topic}.reader"), "enable.partition.eof": True}
         self._topic = topic
 
     def read(self) -> dict[str, Cluster]:
-        """Return the current clusters by canonical article: each key's last value, unless it is a tombstone."""
+        """Return the current clusters by canonical article: each key's last value, unless it is a tombstone.
+
+        Raises:
+            StreamFailedError: the topic could not be read to its end in time.
+        """
         latest: dict[bytes, bytes | None] = {}
         with closing(Consumer(self._properties)) as consumer:
             partitions = consumer.list_topics(self._topic, _ADMIN_SECONDS).topics[self._topic].partitions
             consumer.assign([TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in partitions])
             ended: set[int | None] = set()
-            deadline = time.monotonic() + _ADMIN_SECONDS
-            while len(ended) < len(partitions) and time.monotonic() < deadline:
+            deadline = time.monotonic() + _READ_SECONDS
+            while len(ended) < len(partitions):
+                if time.monotonic() > deadline:
+                    raise StreamFailedError(f"the clusters could not be read to their end within {_READ_SECONDS:.0f} s")
                 message = consumer.poll(_SLICE_SECONDS)
                 if message is None:
                     continue
@@ -73,7 +74,7 @@ class ClusterTopic:
     def read_all(self, copies: int, seconds: float) -> dict[str, Cluster]:
         """Return the clusters once they hold that many copies, or as they are after some time.
 
-        The topics of one transaction need not show it at the same moment.
+        The topics of one transaction need not show it at the same moment. Raises as `read` does.
         """
         deadline = time.monotonic() + seconds
         while True:

@@ -27,6 +27,23 @@ class StreamFailedError(RuntimeError):
     """The broker refused a message, or the outputs did not arrive."""
 
 
+def reader_properties(bootstrap: str, group: str) -> dict[str, str | int | bool]:
+    """Return the properties of a consumer of committed messages.
+
+    Args:
+        bootstrap: address of the broker.
+        group: librdkafka needs one; nothing is committed under it.
+    """
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "fetch.wait.max.ms": 50,
+        "log_level": 0,
+    }
+
+
 class Feed:
     """Writes samples to the input topic, in order.
 
@@ -91,16 +108,7 @@ class Collector:
     def __init__(self, bootstrap: str, topics: Topics, outcome: Outcome) -> None:
         self._topics = topics
         self._outcome = outcome
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": f"{topics.run}.reader",  # librdkafka needs one; nothing is committed under it
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 50,
-                "log_level": 0,
-            }
-        )
+        self._consumer = Consumer(reader_properties(bootstrap, f"{topics.run}.reader"))
         self._consumer.assign([TopicPartition(topic, 0, 0) for topic in topics.outputs])
 
     def poll(self, seconds: float) -> bool:

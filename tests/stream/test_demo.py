@@ -18,11 +18,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from rich.cells import cell_len
 
+from deploy.demo import clusters
 from deploy.demo.detection import Detection
 from deploy.demo.measures import Measures
 from deploy.demo.outcome import Outcome
 from deploy.demo.report import shortened
 from deploy.demo.samples import Sample, sample_stream
+from deploy.demo.stream import StreamFailedError
+from tests.stream.harness import fresh_topics
 
 _ROOT = Path(__file__).parents[2]
 _SECONDS = 200
@@ -282,6 +285,15 @@ def test_link_to_another_story_is_wrong_and_no_recall() -> None:
     right, wrong = Detection(_outcome(b"first")), Detection(_outcome(b"other"))
     assert (right.found.right, right.found.total, right.wrong) == (1, 1, [])
     assert (wrong.found.right, wrong.found.total, wrong.wrong) == (0, 1, [1])
+
+
+def test_clusters_that_are_not_read_to_their_end_are_told(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the broker is slow, the demonstration fails instead of showing only some of the clusters."""
+    empty = fresh_topics(bootstrap).unique
+    assert clusters.ClusterTopic(bootstrap, empty).read() == {}
+    monkeypatch.setattr(clusters, "_READ_SECONDS", 0.0)
+    with pytest.raises(StreamFailedError, match="the clusters could not be read to their end"):
+        clusters.ClusterTopic(bootstrap, empty).read()
 
 
 def test_quantile_is_read_as_prometheus_reads_it() -> None:
