@@ -68,10 +68,10 @@ class ServiceParts:
 
     def catch_up(self) -> None:
         """Replay the changelog records that the state does not have yet."""
-        catch_up(self.follower(), self.life, self.metrics)
+        replay_changelog(self.follower(), self.life, self.metrics)
 
 
-def catch_up(follower: Follower, life: Life, metrics: Metrics) -> None:
+def replay_changelog(follower: Follower, life: Life, metrics: Metrics) -> None:
     """Replay the changelog records that a state does not have yet, and report the progress.
 
     Raises:

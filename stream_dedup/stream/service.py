@@ -26,7 +26,7 @@ from stream_dedup.stream.kafka.topics import Topics, state_topics
 from stream_dedup.stream.life import Life, stoppable
 from stream_dedup.stream.owner import Owner
 from stream_dedup.stream.ownership import Ownership
-from stream_dedup.stream.parts import REPLAY, ServiceParts, catch_up
+from stream_dedup.stream.parts import REPLAY, ServiceParts, replay_changelog
 from stream_dedup.stream.standby import stand_by
 from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.state.replay import Follower
@@ -177,7 +177,7 @@ class Service:
             metrics.become("restoring")
             life.begin(REPLAY)
             identity = topics.identity(names.changelog)
-            catch_up(Follower(engine.state, reader, identity, life.heartbeat), life, metrics)
+            replay_changelog(Follower(engine.state, reader, identity, life.heartbeat), life, metrics)
             parts = ServiceParts(
                 settings=settings,
                 metrics=metrics,

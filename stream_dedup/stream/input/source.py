@@ -40,7 +40,7 @@ from stream_dedup.stream.kafka.topics import matching_topics
 
 _CHUNK = 64  # messages taken at a time, so that a batch of huge ones is noticed before it fills the memory
 _PIECE_SECONDS = 0.01  # to collect messages before they are looked at
-_LOOK_SECONDS = 2.0  # longest wait for the broker to say which topics or offsets there are
+_ANSWER_SECONDS = 2.0  # longest wait for the broker to say which topics or offsets there are
 _AGAIN_SECONDS = 10.0  # until it is asked again if it did not say
 _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
 # How librdkafka reports that a new leader's log ends before what was read, and where.
@@ -102,7 +102,7 @@ class Source:
         self._polled_at = time.monotonic()
         self.assigned: set[Place] = set()
         self.rebalances = 0
-        self._hauls: list[MessageBatch] = []  # those not committed yet, in order
+        self._batches: list[MessageBatch] = []  # those not committed yet, in order
         self._committed_ms: dict[Place, int | None] = {}  # timestamp of the last committed message
         self._look_for_topics()
 
@@ -119,7 +119,7 @@ class Source:
         existing: Collection[str] = self._topics
         try:
             if any(map(is_expression, self._settings.input.topics)):
-                existing = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
+                existing = self._consumer.list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException as error:
             self._recurring_faults.warning("input_waits", error=error.args[0].name(), detail=error.args[0].str())
             pause = min(pause, _AGAIN_SECONDS)
@@ -139,7 +139,7 @@ class Source:
     def batch(self) -> MessageBatch:
         """Return a new batch, after those not committed yet."""
         batch = MessageBatch()
-        self._hauls.append(batch)
+        self._batches.append(batch)
         return batch
 
     def take(self, batch: MessageBatch, stopping: threading.Event) -> bool:
@@ -202,7 +202,7 @@ class Source:
             batch: the first one that was not committed.
             positions: what `behind` returned: the state's positions now.
         """
-        self._hauls.remove(batch)
+        self._batches.remove(batch)
         self.told(positions)
         self._committed_ms |= {place: _timestamp_ms(message) for place, message in batch.last.items()}
         if batch.moved:
@@ -240,10 +240,10 @@ class Source:
         """
         # The group may have continued without this process: it rejoins, and learns what it still holds.
         self._look_in()
-        if not all(map(self.holds, self._hauls)):
+        if not all(map(self.holds, self._batches)):
             return False
         firsts: dict[Place, int] = {}
-        for batch in self._hauls:
+        for batch in self._batches:
             for message in batch.messages:
                 firsts.setdefault(place_of(message), offset_of(message))
         try:
@@ -251,7 +251,7 @@ class Source:
                 self._consumer.seek(TopicPartition(*place, offset))
         except KafkaException as error:
             raise BrokerError(f"cannot rewind the input: {error.args[0].str()}") from None
-        self._hauls.clear()
+        self._batches.clear()
         return True
 
     def keep_alive(self) -> None:
@@ -271,7 +271,7 @@ class Source:
         """Return what is still to be committed of each assigned partition, as far as is known."""
         waiting: Counter[Place] = Counter()
         oldest: dict[Place, Message] = {}
-        for message in (message for batch in self._hauls for message in batch.messages):
+        for message in (message for batch in self._batches for message in batch.messages):
             place = place_of(message)
             waiting[place] += 1
             oldest.setdefault(place, message)
@@ -344,10 +344,10 @@ class Source:
         if place not in self.assigned:
             return
         self._positions.check(self.assigned)
-        under_way = [batch.newest[place] + 1 for batch in self._hauls if place in batch.newest and not batch.moved]
+        under_way = [batch.newest[place] + 1 for batch in self._batches if place in batch.newest and not batch.moved]
         read_to = max(offset, self._positions.position(place), *under_way, 0)
         try:
-            first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_LOOK_SECONDS)
+            first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
             if truncated := _TRUNCATED.search(told):
                 end = int(truncated[1])  # others have arrived after it in the meantime
             goes_on = max(first, min(read_to, end))
@@ -372,7 +372,7 @@ class Source:
 
     def _spoil(self, places: set[Place]) -> None:
         """Make sure that nothing read from some partitions is committed as it is."""
-        for batch in self._hauls:
+        for batch in self._batches:
             batch.moved |= not places.isdisjoint(batch.newest)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -395,7 +395,7 @@ class Source:
 
     def _under_way(self) -> set[Place]:
         """Return the partitions with messages that were read but not committed."""
-        return {place for batch in self._hauls for place in batch.newest}
+        return {place for batch in self._batches for place in batch.newest}
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = {(partition.topic, partition.partition) for partition in partitions}

@@ -120,7 +120,6 @@ def consumer_properties(settings: Settings) -> dict[str, str]:
         SettingsError: a property that the service depends on is set to another value.
     """
     defaults = {
-        "group.id": settings.input.group,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
         # After a kill the broker hands the partitions to the next process once the session has expired; 6 s is the

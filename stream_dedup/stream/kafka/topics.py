@@ -32,7 +32,7 @@ _COMPLAINT_SECONDS = 86_400.0  # between two complaints about missing rights
 _FORGET_SECONDS = _IDENTITY_SECONDS = 2.0  # the service waits for it between two commits
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
-_DIGEST = "[0-9a-f]{8}"  # of settings: how the name of a changelog ends
+_DIGEST = "[0-9a-f]+"  # of settings: how the name of a changelog ends
 _KAFKAS_OWN = "__"  # how the names of Kafka's internal topics begin
 _LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name continues after it
 
@@ -76,7 +76,7 @@ def state_topics(settings: Settings, digest: str) -> StateTopics:
         settings: `state.name`, or else the consumer group, names the index.
         digest: of the settings on which the meaning of the state depends.
     """
-    return StateTopics(f"{_state_name(settings)}.owner", f"{_changelog_prefix(settings)}{digest}")
+    return StateTopics(_owner(settings), f"{_changelog_prefix(settings)}{digest}")
 
 
 def matching_topics(settings: Settings, existing: Collection[str]) -> list[str]:
@@ -88,12 +88,11 @@ def matching_topics(settings: Settings, existing: Collection[str]) -> list[str]:
         settings: names and expressions.
         existing: topics that exist.
     """
-    own = state_topics(settings, "")
-    changelog = re.compile(re.escape(own.changelog) + _DIGEST)
+    changelog = re.compile(re.escape(_changelog_prefix(settings)) + _DIGEST)
     others = [
         name
         for name in existing
-        if name != own.owner and not changelog.fullmatch(name) and not name.startswith(_KAFKAS_OWN)
+        if name != _owner(settings) and not changelog.fullmatch(name) and not name.startswith(_KAFKAS_OWN)
     ]
     named = [name for name in settings.input.topics if not is_expression(name)]
     expressions = filter(is_expression, settings.input.topics)
@@ -106,6 +105,10 @@ def _state_name(settings: Settings) -> str:
     legal = re.sub(r"[^a-zA-Z0-9._-]", "_", name)[:_LONGEST_NAME]
     # Any text can name a group: two that differ only in what no topic name allows must not share an index.
     return legal if legal == name else f"{legal}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
+
+
+def _owner(settings: Settings) -> str:
+    return f"{_state_name(settings)}.owner"
 
 
 def _changelog_prefix(settings: Settings) -> str:

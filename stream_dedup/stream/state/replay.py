@@ -24,7 +24,7 @@ class Follower:
     Args:
         state: to bring up to date.
         reader: of the changelog.
-        topic: the changelog's name and topic id, see `Topics.identity`.
+        identity: the changelog's name and topic id, see `Topics.identity`.
         heartbeat: called between groups of commits; may raise to give up.
 
     Raises:
@@ -33,10 +33,10 @@ class Follower:
         ChangelogLostError: the state is newer than the changelog.
     """
 
-    def __init__(self, state: State, reader: ChangelogReader, topic: str, heartbeat: Callable[[], None]) -> None:
+    def __init__(self, state: State, reader: ChangelogReader, identity: str, heartbeat: Callable[[], None]) -> None:
         self._state = state
         self._reader = reader
-        self._topic = topic
+        self._identity = identity
         self._heartbeat = heartbeat
         self._commits = CommitReader(state.index.format)
         self._pending: list[tuple[Commit, int]] = []
@@ -54,12 +54,12 @@ class Follower:
                     "directory of its own (state.directory)"
                 )
             return first
-        check_own(place, self._topic.partition("/")[0])
-        if place.topic != self._topic:
+        check_own(place, self._identity.partition("/")[0])
+        if place.topic != self._identity:
             raise StoreError(
-                f"the state was made from the changelog {place.topic}, but the broker has {self._topic}: the topic was "
-                "deleted and recreated, or this is another broker. Remove the state directory to start from what the "
-                "changelog holds"
+                f"the state was made from the changelog {place.topic}, but the broker has {self._identity}: the topic "
+                "was deleted and recreated, or this is another broker. Remove the state directory to start from what "
+                "the changelog holds"
             )
         return place.offset
 
@@ -134,7 +134,7 @@ class Follower:
         if not self._pending:
             return
         judged = self._state.progress.judged
-        self._state.replay(self._pending, self._topic)
+        self._state.replay(self._pending, self._identity)
         self.replayed += self._state.progress.judged - judged
         self._pending = []
         self._heartbeat()
