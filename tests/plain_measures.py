@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from stream_dedup.arrays import F32
 from stream_dedup.article import Article
 from stream_dedup.evaluate import registry
-from stream_dedup.evaluate.algorithm import F32
 
 Words = Sequence[str]
 

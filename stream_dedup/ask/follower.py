@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from stream_dedup.arrays import U64
 from stream_dedup.closing import SelfClosing
-from stream_dedup.compiled.hashing import U64
 from stream_dedup.engine.dedup import comparability
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.peek import is_state

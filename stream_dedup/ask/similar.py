@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stream_dedup.arrays import I64, U64
 from stream_dedup.article import Article, Relation
 from stream_dedup.ask.follower import View
-from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.compare import RELATIONS, Match, compare, duplicates_of, limits_of
 from stream_dedup.engine.judge import JUDGE, JudgingInput, judge
 from stream_dedup.fingerprint.features import Features, Fingerprinter

@@ -5,15 +5,9 @@ differs from process to process.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import I32, I64, U32, U64, Bool
 from stream_dedup.compiled.kernel import kernel
-
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
 
 HASH_OF_NONE = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
@@ -55,7 +49,7 @@ def hash_end(value: np.uint64) -> np.uint64:
 
 
 @kernel
-def hash_marked(code_points: U32, marked: NDArray[np.bool_]) -> tuple[np.uint64, int]:
+def hash_marked(code_points: U32, marked: Bool) -> tuple[np.uint64, int]:
     """Return the hash of the marked code points of a text, as `hash_span` computes it, and how many there are.
 
     Args:

@@ -10,21 +10,21 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import Bytes
 from stream_dedup.compiled.kernel import kernel
 
 WORD = 8  # bytes
 
 
 @kernel
-def word_at(data: NDArray[np.uint8], at: int) -> np.uint64:
+def word_at(data: Bytes, at: int) -> np.uint64:
     """Return the eight bytes from byte `at` on as a little-endian number; bounds are not checked."""
     return _word_at(data, at)  # type: ignore[no-any-return]  # compiled
 
 
 @kernel
-def put_word(data: NDArray[np.uint8], at: int, value: np.uint64) -> None:
+def put_word(data: Bytes, at: int, value: np.uint64) -> None:
     """Write a number as eight little-endian bytes from byte `at` on; bounds are not checked."""
     _put_word(data, at, value)
 

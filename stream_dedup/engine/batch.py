@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import I64, U64, Bool
 from stream_dedup.article import (
     Article,
     Decision,
@@ -21,7 +21,6 @@ from stream_dedup.article import (
     Withdrawal,
     Withdrawn,
 )
-from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.clusters import Cluster
 from stream_dedup.engine.epochs import CountInput, Epochs
 from stream_dedup.engine.judge import JudgingInput, judge, proved
@@ -287,8 +286,8 @@ class Batch:
         search: Search,
         asked: _RunToJudge,
         features: Features,
-        proven: NDArray[np.bool_],
-        segmented: NDArray[np.bool_],
+        proven: Bool,
+        segmented: Bool,
     ) -> _Found:
         """Look up the tables as well, for articles that are segmented and not proved to be copies."""
         fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
@@ -300,7 +299,7 @@ class Batch:
         self._watch.lap("judge")
         return _Found(features, fingerprints, candidates, verdicts)
 
-    def _proved(self, search: Search, asked: _RunToJudge) -> NDArray[np.bool_]:
+    def _proved(self, search: Search, asked: _RunToJudge) -> Bool:
         """Tell which articles need no further look-up, shape (n,); see `proved`."""
         candidates, parts = search.candidates(), self._parts
         return ~asked.prior_versions.revised & proved(
@@ -311,7 +310,7 @@ class Batch:
         parts = self._parts
         return judge(candidates, asked.cases(candidates), self._index.caps(), parts.limits, parts.duplicates)
 
-    def _copies(self, verdicts: Verdicts, asked: _RunToJudge) -> NDArray[np.bool_]:
+    def _copies(self, verdicts: Verdicts, asked: _RunToJudge) -> Bool:
         """Tell which articles were found to be copies, shape (n,)."""
         return ~asked.prior_versions.revised & self._parts.duplicates[verdicts.relations]
 

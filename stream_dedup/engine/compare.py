@@ -6,10 +6,9 @@ Knows two rows of fingerprints and the thresholds; knows nothing of candidates o
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import I64, U32, Bool
 from stream_dedup.article import Relation
-from stream_dedup.compiled.hashing import I64, U32
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.particulars import PARTICULAR_BITS
 from stream_dedup.fingerprint.simhash import popcount
@@ -90,7 +89,7 @@ def limits_of(settings: EngineSettings) -> Limits:
     )
 
 
-def duplicates_of(settings: EngineSettings) -> NDArray[np.bool_]:
+def duplicates_of(settings: EngineSettings) -> Bool:
     """Return which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,)."""
     return np.array([relation in settings.verify.duplicates for relation in RELATIONS], np.bool_)
 

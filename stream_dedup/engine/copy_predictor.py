@@ -4,9 +4,8 @@ Knows landmarks seen recently; knows nothing of the index, of thresholds or of h
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64, Bool
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS
 
@@ -19,7 +18,7 @@ class CopyPredictor:
     def __init__(self) -> None:
         self._seen: U64 = np.zeros(_SLOTS, np.uint64)
 
-    def copies(self, landmarks: U64) -> NDArray[np.bool_]:
+    def copies(self, landmarks: U64) -> Bool:
         """Tell which articles have at least half of their first landmarks seen before, shape (n,), and remember these.
 
         Args:
@@ -29,7 +28,7 @@ class CopyPredictor:
 
 
 @kernel
-def _copies(seen: U64, landmarks: U64) -> NDArray[np.bool_]:
+def _copies(seen: U64, landmarks: U64) -> Bool:
     # The lowest bits are spread evenly even though the hashes are the smallest ones.
     lowest = np.uint64(len(seen) - 1)
     guessed = np.zeros(len(landmarks), np.bool_)

@@ -6,7 +6,7 @@ Knows when to count, freeze and measure; knows nothing of how articles are judge
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U64
 from stream_dedup.fingerprint.drift import Drift, DriftSample
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.index.records.counts import delta_puts, epoch_puts, line_delta_puts, line_epoch_puts

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_dedup.arrays import I64, U64
 from stream_dedup.article import Article, Ground, Relation
-from stream_dedup.compiled.hashing import I64, U64, hash_words
+from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.engine.compare import RELATIONS, compare, limits_of
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.fingerprint.simhash import cosine, hamming

@@ -9,7 +9,7 @@ from itertools import islice, zip_longest
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64
 from stream_dedup.engine.clusters import Cluster
 from stream_dedup.index.entries.entries import RESERVE
 from stream_dedup.index.lookup.multi import MultiIndex

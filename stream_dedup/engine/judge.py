@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64
+from stream_dedup.arrays import I64, Bool
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import EXACT, NEAR, Limits
-from stream_dedup.engine.matching import Bool, JudgingContext, Verdicts, Workspace, look_up, look_up_first
+from stream_dedup.engine.matching import JudgingContext, Verdicts, Workspace, look_up, look_up_first
 from stream_dedup.index.entries.entries import SEALED, VARIANT, Rows
 from stream_dedup.index.lookup.candidates import Candidates
 from stream_dedup.index.records.records import has_expired

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from stream_dedup.arrays import I64
 from stream_dedup.article import Decision, Succession, Unjudged, Withdrawn
-from stream_dedup.compiled.hashing import I64
 from stream_dedup.engine.clusters import Cluster
 from stream_dedup.fingerprint.drift import Drift, DriftSample
 from stream_dedup.index.records.ledger import Progress

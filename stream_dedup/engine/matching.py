@@ -6,10 +6,9 @@ Knows candidates, which articles see each other, and which match is the best; kn
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import F64, I64, Bool
 from stream_dedup.article import Source
-from stream_dedup.compiled.hashing import I64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import EXACT, NONE, Limits, Match, compare
 from stream_dedup.fingerprint.simhash import popcount
@@ -17,9 +16,6 @@ from stream_dedup.index.entries.entries import VARIANT, Rows
 from stream_dedup.index.lookup.candidates import CONTENT, LANDMARK, NO_ROW, SIMHASH, KeyedRows
 from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS, FIRST_SHARED, least_shared
 from stream_dedup.index.records.records import UNKNOWN_TIME, has_expired
-
-F64 = NDArray[np.float64]
-Bool = NDArray[np.bool_]
 
 SOURCES = (Source.CONTENT, Source.LANDMARK, Source.SIMHASH)
 

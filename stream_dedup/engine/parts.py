@@ -6,11 +6,8 @@ Knows which parts there are; knows nothing of the order in which they are used.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from stream_dedup.arrays import U64, Bool
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import U64
 from stream_dedup.engine.clusters import Policy, policy_of
 from stream_dedup.engine.compare import Limits, duplicates_of, limits_of
 from stream_dedup.engine.copy_predictor import CopyPredictor
@@ -46,7 +43,7 @@ class Parts:
     window: Window
     policy: Policy
     limits: Limits
-    duplicates: NDArray[np.bool_]
+    duplicates: Bool
 
     def prepared(self, articles: Sequence[Article], learnt: U64, copy_predictor: CopyPredictor) -> Prepared:
         """Return what can be computed from articles before anything is looked up.

@@ -12,10 +12,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import I64, U64, Bool
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.judge import JUDGE, SKIP
 from stream_dedup.engine.window import Times
 from stream_dedup.index.records.generations import newest
@@ -74,7 +73,7 @@ class PriorVersions:
     urls: Sequence[int]
     versions: Mapping[int, Version]
     modes: I64
-    revised: NDArray[np.bool_]
+    revised: Bool
 
     def __len__(self) -> int:
         """Return the number of articles."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import I64, Bool
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import I64
 from stream_dedup.index.records.ledger import Generation, Progress
 from stream_dedup.index.records.records import UNKNOWN_TIME
 from stream_dedup.settings import WindowSettings
@@ -50,7 +49,7 @@ class Times:
     stream: I64
     window: I64
     floors: I64
-    late: NDArray[np.bool_]
+    late: Bool
     reindex_before: I64
 
     def moment(self, place: int) -> Moment:

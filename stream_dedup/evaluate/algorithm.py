@@ -7,12 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from stream_dedup.arrays import F32
 from stream_dedup.article import Article
-
-F32 = NDArray[np.float32]
 
 
 class NotAvailable(Exception):  # noqa: N818  # it is a result, not an error

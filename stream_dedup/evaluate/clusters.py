@@ -4,9 +4,8 @@ Knows cluster numbers and pairs of indices; knows nothing of who made the cluste
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64
+from stream_dedup.arrays import I64, Bool
 from stream_dedup.evaluate.quality import Score
 
 
@@ -32,5 +31,5 @@ def _pairs(numbers: I64) -> int:
     return int((sizes * (sizes - 1) // 2).sum())
 
 
-def _together(numbers: I64, pairs: I64) -> NDArray[np.bool_]:
+def _together(numbers: I64, pairs: I64) -> Bool:
     return np.equal(numbers[pairs[:, 0]], numbers[pairs[:, 1]])

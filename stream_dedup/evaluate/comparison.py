@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from stream_dedup.arrays import F32, Bool
 from stream_dedup.article import Article
-from stream_dedup.evaluate.algorithm import F32, Features
+from stream_dedup.evaluate.algorithm import Features
 from stream_dedup.evaluate.features.feature import Feature, Kind, Texts
 from stream_dedup.evaluate.similarity.measure import Measure
 
@@ -26,7 +24,7 @@ class _Prepared:
     """
 
     data: Any
-    empty: NDArray[np.bool_]
+    empty: Bool
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from stream_dedup.compiled.hashing import I64
+from stream_dedup.arrays import I64
 
 
 def components(size: int, links: I64) -> I64:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
+from stream_dedup.arrays import I64
 from stream_dedup.article import Article, Decision
-from stream_dedup.compiled.hashing import I64
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.evaluate.clusters import score_of_clusters
 from stream_dedup.evaluate.components import components

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stream_dedup.arrays import I64
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import I64
 from stream_dedup.scope import name_of
 
 

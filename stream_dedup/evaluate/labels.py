@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import orjson
 
+from stream_dedup.arrays import I64
 from stream_dedup.article import LATEST_MS, Article, Withdrawal
-from stream_dedup.compiled.hashing import I64
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.decode.fields import encodable
 from stream_dedup.evaluate.components import components

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import csr_array
 
+from stream_dedup.arrays import I64
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import I64
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.fingerprint.sketch import gram_hashes, word_characters
 from stream_dedup.text.normal import Normaliser, word_table

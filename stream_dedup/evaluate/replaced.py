@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import F32, F64
 from stream_dedup.article import Article
 from stream_dedup.compiled.hashing import code_points
-from stream_dedup.evaluate.algorithm import F32, Algorithm
+from stream_dedup.evaluate.algorithm import Algorithm
 from stream_dedup.evaluate.results import ReplacedCurve, ReplacementExperiment
 
 SHARES = tuple(round(0.05 * step, 2) for step in range(1, 20))
@@ -93,7 +93,7 @@ def replacement_experiment(
     return ReplacementExperiment(len(texts), round(sum(map(len, texts)) / len(texts)), curves)
 
 
-def _curve(k: int, similarity: NDArray[np.float64]) -> ReplacedCurve:
+def _curve(k: int, similarity: F64) -> ReplacedCurve:
     """Return the curve of similarities, shape (texts, shares); constant ones have correlation 0."""
     kept = np.broadcast_to(1 - np.array(SHARES), similarity.shape)
     constant = bool(np.ptp(similarity) == 0)

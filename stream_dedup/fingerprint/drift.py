@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U64
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.terms import Terms, joined_terms

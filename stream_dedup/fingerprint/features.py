@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import I64, U32, U64, Bool
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import I64, U32, U64, code_points, hash_marked, hash_span
+from stream_dedup.compiled.hashing import code_points, hash_marked, hash_span
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.particulars import SmallSketches, particulars
 from stream_dedup.fingerprint.simhash import simhash
@@ -78,13 +78,13 @@ class Features:
         fingerprints: fingerprints computed in advance with the weights of some epoch, if any.
     """
 
-    cut: NDArray[np.bool_]
+    cut: Bool
     terms: Terms
     titles: Terms | None
     sketches: Sketches
     numbers: SmallSketches
     places: SmallSketches
-    bare: NDArray[np.bool_]
+    bare: Bool
     lines: EndLines
     texts: Texts
     title_texts: Texts | None
@@ -175,7 +175,7 @@ class Fingerprinter:
         """
         return self.segmented(self.unsegmented(articles, learnt), np.ones(len(articles), np.bool_))
 
-    def segmented(self, features: Features, wanted: NDArray[np.bool_]) -> Features:
+    def segmented(self, features: Features, wanted: Bool) -> Features:
         """Return the features with terms for exactly the `wanted` articles, shape (n,).
 
         Articles that are already segmented are not segmented again.
@@ -252,7 +252,7 @@ class Fingerprinter:
 
 
 @kernel
-def _hash_whole(points: U32, offsets: I64, content_offsets: I64, is_word: NDArray[np.bool_], hashes: U64) -> None:
+def _hash_whole(points: U32, offsets: I64, content_offsets: I64, is_word: Bool, hashes: U64) -> None:
     """Replace the content's hash by that of the whole body's word characters if part of the body is not content."""
     for i in range(len(hashes)):
         own = points[offsets[i] : offsets[i + 1]]

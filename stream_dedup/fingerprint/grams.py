@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import HASH_OF_NONE, I32, U32, U64, hash_end, hash_step, table_size, upper_half
+from stream_dedup.arrays import I32, U32, U64
+from stream_dedup.compiled.hashing import HASH_OF_NONE, hash_end, hash_step, table_size, upper_half
 from stream_dedup.compiled.kernel import kernel
 
 _FEW = 16  # fewer values than this go to the ordinary sort

@@ -7,7 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import U8, U32, hash_span, upper_half
+from stream_dedup.arrays import U8, U32
+from stream_dedup.compiled.hashing import hash_span, upper_half
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.normal import word_table
 

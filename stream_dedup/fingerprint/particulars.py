@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U8, U32, U64
+from stream_dedup.arrays import I64, U8, U32, U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.numbers import number_hashes, number_kinds
 from stream_dedup.fingerprint.places import gazetteer, place_hashes

@@ -8,11 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from stream_dedup.arrays import U8, U32, U64
 from stream_dedup.compiled.hashing import (
     HASH_OF_NONE,
-    U8,
-    U32,
-    U64,
     empty_table,
     find_slot,
     hash_end,

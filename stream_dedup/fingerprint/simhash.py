@@ -4,13 +4,11 @@ Knows hashes and weights; knows nothing of where they come from.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import F64, I64, U64
 from stream_dedup.compiled.kernel import kernel
 
 BITS = 64
-F64 = NDArray[np.float64]
 # Weights are added as integers, so that the sums do not depend on the order of the words.
 _WEIGHT_SCALE = float(1 << 24)
 _BYTE = np.uint64(0xFF)

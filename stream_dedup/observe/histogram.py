@@ -5,13 +5,14 @@ Knows Prometheus' client, whose own observes one at a time; knows no metric.
 
 import numpy as np
 import prometheus_client
-from numpy.typing import NDArray
+
+from stream_dedup.arrays import F64
 
 
 class Histogram(prometheus_client.Histogram):
     """Prometheus' histogram, also for all values of a commit at once: one by one they would take 3 ms per commit."""
 
-    def observe_all(self, values: NDArray[np.float64]) -> None:
+    def observe_all(self, values: F64) -> None:
         """Observe several values; see `observe`.
 
         Args:

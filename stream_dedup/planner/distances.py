@@ -12,9 +12,9 @@ from functools import lru_cache
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from stream_dedup.arrays import F64, I64
+
 BITS = 64
 _DISTANCES = np.arange(BITS + 1)
 _CHOICES = np.array([comb(BITS, distance) for distance in _DISTANCES.tolist()], np.float64)
@@ -67,7 +67,7 @@ STRANGERS = FlipMixture(
 )
 
 
-def fitted(pairs: NDArray[np.int64]) -> FlipMixture:
+def fitted(pairs: I64) -> FlipMixture:
     """Return the mixture of binomials that makes the observed distances most likely, by expectation maximisation.
 
     Args:

@@ -8,9 +8,10 @@ from math import prod
 
 import numpy as np
 
+from stream_dedup.arrays import F64
 from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.planner.costs import Space, Traffic, microseconds, space_of, weighed
-from stream_dedup.planner.distances import F64, FlipMixture
+from stream_dedup.planner.distances import FlipMixture
 from stream_dedup.planner.found import FARTHEST, found_pairs
 from stream_dedup.planner.lists import Packed, packed, runs_of, tables_of
 from stream_dedup.planner.strangers import stranger_hits

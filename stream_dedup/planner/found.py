@@ -11,13 +11,12 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import F64, I64, U16, U64, Bool
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.index.lookup.probing import flip_order
-from stream_dedup.planner.distances import BITS, F64, FlipMixture
+from stream_dedup.planner.distances import BITS, FlipMixture
 
 MOST_PROBES = 4096
 FARTHEST = 32  # the largest `simhash.max_distance`
@@ -42,7 +41,7 @@ class FoundPairs:
 
     flips: F64
     distances: I64
-    probes: NDArray[np.uint16]
+    probes: U16
 
     def shares(self, tables: int, probes: int, mixture: FlipMixture) -> F64:
         """Return the share of the pairs at each distance that some table finds, shape (FARTHEST + 1,).
@@ -70,7 +69,7 @@ def _weights(pairs: FoundPairs, mixture: FlipMixture) -> tuple[F64, F64]:
 
 
 @lru_cache
-def _earliest(pairs: FoundPairs, tables: int) -> NDArray[np.uint16]:
+def _earliest(pairs: FoundPairs, tables: int) -> U16:
     """Return the number of the first probe that finds each pair in any table, shape (n,)."""
     rotations = TablePlan(tables, 1).rotations().astype(np.int64)
     return np.asarray(pairs.probes[:, rotations].min(axis=1))
@@ -85,7 +84,7 @@ def found_pairs(prefix_bits: int) -> FoundPairs:
 
 
 @cache
-def _simulated() -> tuple[F64, NDArray[np.bool_], F64]:
+def _simulated() -> tuple[F64, Bool, F64]:
     """Return flip probabilities, shape (n,), and which bits differ and |sum| of the copy's bits, shape (n, 64) each."""
     chance = np.random.default_rng(_SEED)
     # Evenly spaced flip probabilities up to just over a half, so that every distance has about as many pairs.
@@ -109,7 +108,7 @@ class _Sets(NamedTuple):
     """
 
     masks: U64
-    probes: NDArray[np.uint16]
+    probes: U16
     most: int
 
 
@@ -122,7 +121,7 @@ def _sets(prefix_bits: int) -> _Sets:
 
 
 @kernel
-def _first_probes(differing: NDArray[np.bool_], volatility: F64, prefix_bits: int, sets: _Sets) -> NDArray[np.uint16]:
+def _first_probes(differing: Bool, volatility: F64, prefix_bits: int, sets: _Sets) -> U16:
     probes = np.full((len(differing), 64), _NEVER, np.uint16)
     for i in range(len(differing)):
         by_volatility = np.argsort(volatility[i])

@@ -12,10 +12,9 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import I64, U64
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.counted import counted
 from stream_dedup.decode import Decoder, UndecodableError
@@ -50,7 +49,7 @@ class Copies:
     fingerprints: U64
     sums: I64
 
-    def distances(self) -> NDArray[np.int64]:
+    def distances(self) -> I64:
         """Return how many copies are at each Hamming distance, shape (65,)."""
         return np.bincount(np.bitwise_count(self.originals ^ self.fingerprints), minlength=BITS + 1)
 
@@ -162,7 +161,7 @@ def _fingerprints(articles: Sequence[Article], settings: EngineSettings, epoch: 
 
 
 @kernel
-def _pair_distances(fingerprints: U64) -> NDArray[np.int64]:
+def _pair_distances(fingerprints: U64) -> I64:
     """Return how many pairs of distinct articles are at each Hamming distance, shape (65,)."""
     counts = np.zeros(65, np.int64)
     for i in range(len(fingerprints)):

@@ -9,8 +9,9 @@ from math import erfc, sqrt
 
 import numpy as np
 
+from stream_dedup.arrays import F64
 from stream_dedup.index.lookup.probing import flip_order
-from stream_dedup.planner.distances import F64, FlipMixture
+from stream_dedup.planner.distances import FlipMixture
 from stream_dedup.planner.found import MOST_PROBES
 
 _DRAWS = 48  # articles whose sums are drawn; each serves for all probes and all kinds of strangers

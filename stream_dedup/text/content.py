@@ -6,17 +6,15 @@ Knows the phrases that identify such lines; knows nothing of words or of other a
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U8, U32, code_points
+from stream_dedup.arrays import I32, I64, U8, U32, Bool
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.links import LINK_MARKS, may_link, without_links
 from stream_dedup.text.normal import Normaliser, word_table
 from stream_dedup.text.pair_filter import may_be_first_pair, pair_filter
 from stream_dedup.text.sentences import ENDS, ends_sentence, sentence_marks
 from stream_dedup.text.texts import Texts, followed
-
-Bool = NDArray[np.bool_]
 
 _LONGEST_LINE = 160  # characters: a longer sentence has content of its own
 # Roles of a character besides ending a sentence: it begins a phrase, is a phrase, may belong to the start of a link.
@@ -52,7 +50,7 @@ class _Phrases(NamedTuple):
 
     points: U32
     offsets: I64
-    first: NDArray[np.int32]
+    first: I32
     kinds: U8
     begins: U8
 

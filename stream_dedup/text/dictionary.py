@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U32, code_points
+from stream_dedup.arrays import I64, U8, U32
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.user_words import UserWord
 
@@ -35,7 +35,7 @@ class Dictionary:
     stops: I64
     frequencies: I64
     tags: tuple[str, ...]
-    tag_of: NDArray[np.uint8]
+    tag_of: U8
 
     def lower(self) -> U32:
         """Return `points` with ASCII letters in lower case: normal texts have no others."""

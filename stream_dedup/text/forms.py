@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from opencc import OpenCC
 
-from stream_dedup.compiled.hashing import U32, code_points
+from stream_dedup.arrays import I64, U32, Bool
+from stream_dedup.compiled.hashing import code_points
 
 # Values in the tables of code points that do not map to a single other one.
 DELETE = np.uint32(0xFFFFFFFF)
@@ -46,8 +46,8 @@ class _Forms:
 
     sources: U32
     points: U32
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    starts: I64
+    lengths: I64
 
     def single(self) -> tuple[U32, U32]:
         """Return the characters whose form is a single character, and these forms."""
@@ -65,7 +65,7 @@ def _forms() -> _Forms:
     return _Forms(sources, *_divided(unicodedata.normalize("NFKC", text).lower(), _BETWEEN))
 
 
-def _divided(text: str, between: str) -> tuple[U32, NDArray[np.int64], NDArray[np.int64]]:
+def _divided(text: str, between: str) -> tuple[U32, I64, I64]:
     """Return the code points of a text whose parts end with `between`, where each part begins, and its length."""
     points = code_points(text)
     ends = np.flatnonzero(points == ord(between))
@@ -74,7 +74,7 @@ def _divided(text: str, between: str) -> tuple[U32, NDArray[np.int64], NDArray[n
 
 
 @cache
-def expands_to_phrase() -> NDArray[np.bool_]:
+def expands_to_phrase() -> Bool:
     """Return which code points NFKC expands to whole phrases: a text of them would grow eighteenfold."""
     table = np.zeros(_CODE_POINTS, np.bool_)
     forms = _forms()

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import EMPTY, I64, U32, U64, empty_table, find_slot, table_size
+from stream_dedup.arrays import I64, U32, U64
+from stream_dedup.compiled.hashing import EMPTY, empty_table, find_slot, table_size
 from stream_dedup.compiled.kernel import kernel
 
 COUNT_DTYPE = np.dtype([("word", "<u8"), ("documents", "<u4")])

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import EMPTY, I64, U64, empty_table, find_slot, place_all, table_size
+from stream_dedup.arrays import I64, U64, Bool
+from stream_dedup.compiled.hashing import EMPTY, empty_table, find_slot, place_all, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.settings.engine import TextSettings
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, DocumentCounts
 from stream_dedup.text.lines import EndLines, site_of
-
-Bool = NDArray[np.bool_]
 
 _FORGOTTEN = 8  # with each epoch one in this many articles is forgotten, so that a site may change its lines
 

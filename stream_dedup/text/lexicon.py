@@ -11,15 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import F64, I32, I64, U8, U32, U64, Bool
 from stream_dedup.compiled.hashing import (
     EMPTY,
     HASH_OF_NONE,
-    I32,
-    I64,
-    U32,
-    U64,
     empty_table,
     find_slot,
     hash_end,
@@ -49,7 +45,7 @@ class Markers(NamedTuple):
     """
 
     hashes: U64
-    begin: NDArray[np.bool_]
+    begin: Bool
     longest: int
 
 
@@ -69,9 +65,9 @@ class Lexicon:
 
     keys: U64
     entries: I32
-    prior: NDArray[np.float64]
-    part_of_speech: NDArray[np.uint8]
-    flags: NDArray[np.uint8]
+    prior: F64
+    part_of_speech: U8
+    flags: U8
     unknown_prior: float
     markers: Markers
 
@@ -173,7 +169,7 @@ def contains_marker(points: U32, start: int, stop: int, markers: Markers) -> boo
 
 
 @kernel
-def _mark_containing(points: U32, stops: I64, slots: I64, flags: NDArray[np.uint8], markers: Markers) -> None:
+def _mark_containing(points: U32, stops: I64, slots: I64, flags: U8, markers: Markers) -> None:
     """Flag the words that contain a marker word; word i ends at stops[i] and has the slot slots[i]."""
     start = 0
     for i in range(len(stops)):
@@ -182,7 +178,7 @@ def _mark_containing(points: U32, stops: I64, slots: I64, flags: NDArray[np.uint
         start = stops[i]
 
 
-def _documents_share(frequency: NDArray[np.float64] | float, total: int) -> NDArray[np.float64]:
+def _documents_share(frequency: F64 | float, total: int) -> F64:
     """Return the share of documents with a word, if each word drawn is that one with probability frequency / total."""
     share = -np.expm1(_TYPICAL_WORDS * np.log1p(-np.asarray(frequency) / (total + 1)))
     return np.asarray(share, np.float64)

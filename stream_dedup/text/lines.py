@@ -9,29 +9,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import (
-    EMPTY,
-    I64,
-    U8,
-    U32,
-    U64,
-    code_points,
-    empty_table,
-    find_slot,
-    hash_marked,
-    hash_span,
-    mix64,
-)
+from stream_dedup.arrays import I64, U8, U32, U64, Bool
+from stream_dedup.compiled.hashing import EMPTY, code_points, empty_table, find_slot, hash_marked, hash_span, mix64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.scope import SEPARATOR
 from stream_dedup.text.content import Contents, contents_of
 from stream_dedup.text.normal import word_table
 from stream_dedup.text.sentences import ENDS, ends_sentence, sentence_marks
 from stream_dedup.text.texts import Texts, followed, offsets_of
-
-Bool = NDArray[np.bool_]
 
 NO_SITE = 0
 NOTHING_LEARNT: U64 = empty_table(1)
@@ -203,7 +189,7 @@ def _affected_by(offsets: I64, keys: U64, learnt: U64, since: U64) -> Bool:
 
 
 @kernel
-def _sentence_stop(points: U32, start: int, marks: NDArray[np.uint8]) -> int:
+def _sentence_stop(points: U32, start: int, marks: U8) -> int:
     """Return where the sentence that begins at `start` ends."""
     stop = start
     # Marks are tested inline: a call costs more than a character.
@@ -213,7 +199,7 @@ def _sentence_stop(points: U32, start: int, marks: NDArray[np.uint8]) -> int:
 
 
 @kernel
-def _sentence_start(points: U32, first: int, stop: int, marks: NDArray[np.uint8]) -> int:
+def _sentence_start(points: U32, first: int, stop: int, marks: U8) -> int:
     """Return where the sentence that ends at `stop` begins, not before `first`."""
     start = stop - 1
     while start > first and not (marks[points[start - 1]] & ENDS and ends_sentence(points, start - 1, marks)):

@@ -5,7 +5,8 @@ Knows what a link begins with and consists of; knows nothing of sentences.
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import U32, code_points
+from stream_dedup.arrays import U32
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.compiled.kernel import kernel
 
 LINK_MARKS = ":w"  # each link has one of these before `//` or before `ww`

@@ -11,15 +11,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U32
+from stream_dedup.arrays import I64, U32, Bool
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.forms import COMPOSE, DELETE, MARKUP, expands_to_phrase, forms_of
 from stream_dedup.text.markup import strip_html
 from stream_dedup.text.texts import Texts
-
-Bool = NDArray[np.bool_]
 
 _LONGEST_MARKS = 30  # combining marks in a row: limit of the Stream-Safe Text Format, UAX #15
 _APART = 16  # characters: what is closer together is composed as one span

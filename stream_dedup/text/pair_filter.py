@@ -5,7 +5,7 @@ Knows pairs of characters; knows nothing of the words.
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U8, U32
+from stream_dedup.arrays import I64, U8, U32
 from stream_dedup.compiled.kernel import kernel
 
 _SPREAD = np.uint64(7919)  # a prime

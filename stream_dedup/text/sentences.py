@@ -6,9 +6,9 @@ Knows marks and line breaks; knows nothing of what a sentence says.
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import U32, code_points
+from stream_dedup.arrays import U8, U32
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.compiled.kernel import kernel
 
 ENDS = np.uint8(1)  # flag of a character: it may end a sentence
@@ -18,7 +18,7 @@ _CODE_POINTS = 0x110000
 
 
 @cache
-def sentence_marks() -> NDArray[np.uint8]:
+def sentence_marks() -> U8:
     """Return `ENDS` for each code point that may end a sentence, 0 for the others, shape (0x110000,)."""
     marks = np.zeros(_CODE_POINTS, np.uint8)
     marks[code_points(_MARKS)] = ENDS
@@ -27,7 +27,7 @@ def sentence_marks() -> NDArray[np.uint8]:
 
 
 @kernel
-def ends_sentence(points: U32, i: int, marks: NDArray[np.uint8]) -> bool:
+def ends_sentence(points: U32, i: int, marks: U8) -> bool:
     """Return whether a sentence ends at character i: at the last of several marks, or at the end of the text.
 
     Args:

@@ -9,17 +9,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import EMPTY, I32, I64, U32, U64, find_slot, hash_span, table_size
+from stream_dedup.arrays import I32, I64, U8, U32, U64, Bool
+from stream_dedup.compiled.hashing import EMPTY, find_slot, hash_span, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import prefetch
 from stream_dedup.text.lexicon import MARKER, STOP, Lexicon, Markers, contains_marker
 from stream_dedup.text.normal import word_table
 from stream_dedup.text.texts import offsets_of
 from stream_dedup.text.words import Vocabulary, Words
-
-Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ class _Table(NamedTuple):
 
     keys: U64
     entries: I32
-    flags: NDArray[np.uint8]
+    flags: U8
     markers: Markers
 
 

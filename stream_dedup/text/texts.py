@@ -7,12 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U32
+from stream_dedup.arrays import I64, U32, Bool
 from stream_dedup.compiled.kernel import kernel
-
-Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import EMPTY, I64, U32, U64, find_slot, table_size
+from stream_dedup.arrays import F64, I64, U8, U32, U64, Bool
+from stream_dedup.compiled.hashing import EMPTY, find_slot, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.settings.engine import IDF_CEILING, IDF_FLOOR, WeightSettings
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import NOUN, Lexicon
 from stream_dedup.text.terms import Terms
-
-F64 = NDArray[np.float64]
 
 # Indices in `Profile.factors` after those of noun, verb and other.
 _LENGTH, _MARKER, _TITLE, _PRIOR_DOCUMENTS, _IDF_FLOOR, _IDF_CEILING = range(3, 9)
@@ -177,7 +175,7 @@ def _idf_of(hashes: U64, entries: I64, counted: _Counted, factors: F64, known: F
 
 
 @kernel
-def _in_title(offsets: I64, hashes: U64, title_offsets: I64, title_hashes: U64) -> NDArray[np.bool_]:
+def _in_title(offsets: I64, hashes: U64, title_offsets: I64, title_hashes: U64) -> Bool:
     found = np.zeros(len(hashes), np.bool_)
     for article in range(len(offsets) - 1):
         first, last = title_offsets[article], title_offsets[article + 1]
@@ -197,10 +195,10 @@ def _weigh(
     counts: I64,
     lengths: I64,
     entries: I64,
-    markers: NDArray[np.bool_],
-    in_title: NDArray[np.bool_],
+    markers: Bool,
+    in_title: Bool,
     idf: F64,
-    part_of_speech: NDArray[np.uint8],
+    part_of_speech: U8,
     factors: F64,
 ) -> F64:
     weights = np.empty(len(counts), np.float64)

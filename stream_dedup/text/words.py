@@ -9,7 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I32, I64, U32, U64, code_points
+from stream_dedup.arrays import I32, I64, U32, U64
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.text.forms import SEPARATOR
 from stream_dedup.text.texts import offsets_of
 

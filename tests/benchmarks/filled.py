@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stream_dedup.arrays import F64, U64
 from stream_dedup.article import Origin
-from stream_dedup.compiled.hashing import U64
 from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.changelog import Commit
@@ -25,7 +25,6 @@ from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
 from stream_dedup.index.steps import Step
 from stream_dedup.index.stores.store import Family, MemoryStore, Puts
-from stream_dedup.planner.distances import F64
 from stream_dedup.planner.lists import GENERATIONS
 from stream_dedup.settings import EngineSettings
 from tests.benchmarks.population import Population, fingerprints_of, slices

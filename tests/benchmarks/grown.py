@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64, mix64
+from stream_dedup.arrays import F64, I64, U64
+from stream_dedup.compiled.hashing import mix64
 from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.judged import Change
 from stream_dedup.engine.state import State
@@ -18,7 +19,7 @@ from stream_dedup.fingerprint.particulars import SmallSketches
 from stream_dedup.fingerprint.sketch import PAD, Sketches, landmark_count
 from stream_dedup.index.steps import Step, step_writes
 from stream_dedup.index.stores.rocks import open_store
-from stream_dedup.planner.distances import F64, copies_of
+from stream_dedup.planner.distances import copies_of
 from stream_dedup.planner.lists import GENERATIONS
 from stream_dedup.settings import Settings
 from tests.benchmarks.filled import INDEXED_SHARE, step_of

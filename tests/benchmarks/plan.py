@@ -19,9 +19,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from stream_dedup.arrays import I64, U64
 from stream_dedup.article import Article
 from stream_dedup.cli.quantity import quantity
-from stream_dedup.compiled.hashing import I64, U64
 from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features, Fingerprinter

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U32, U64
+from stream_dedup.arrays import F64, I64, U32, U64
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.particulars import SmallSketches, small_sketches
 from stream_dedup.fingerprint.sketch import Sketches, landmark_count
 from stream_dedup.planner.costs import TYPICAL_NUMBERS, TYPICAL_PLACES
-from stream_dedup.planner.distances import BITS, F64, STRANGERS, FlipMixture
+from stream_dedup.planner.distances import BITS, STRANGERS, FlipMixture
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.lines import EndLines
 from stream_dedup.text.terms import Terms

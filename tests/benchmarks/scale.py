@@ -28,6 +28,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from stream_dedup.arrays import Bytes
 from stream_dedup.cli.quantity import quantity
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import limits_of
@@ -35,7 +36,6 @@ from stream_dedup.engine.judge import JUDGE, JudgingInput, proved
 from stream_dedup.index.lookup.candidates import Candidates, Search
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.records.ledger import Progress
-from stream_dedup.index.runs.blocks import Bytes
 from stream_dedup.index.runs.run import Run
 from stream_dedup.index.runs.section import Section, is_sound
 from stream_dedup.index.runs.shelf import Young

@@ -14,7 +14,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64
 from stream_dedup.fingerprint.sketch import gram_hashes, word_characters
 from stream_dedup.text.normal import Normaliser, word_table
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import U32, U64, mix64
+from stream_dedup.arrays import U32, U64
+from stream_dedup.compiled.hashing import mix64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, VALUE_BITS
 from stream_dedup.planner.lists import NEW_DECAY, NEW_SCALE, TYPICAL_GRAMS

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from stream_dedup import Article, Deduplicator
+from stream_dedup.arrays import I64, U64
 from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
-from stream_dedup.compiled.hashing import I64, U64, empty_table, place_all
+from stream_dedup.compiled.hashing import empty_table, place_all
 from stream_dedup.engine.judged import Judged
 from stream_dedup.engine.prepared import Prepared, joined
 from stream_dedup.fingerprint.features import Features, Fingerprinter

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.demo.samples import sample_stream
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64
 from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.state import State
 from stream_dedup.index.records.records import key_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64
 from stream_dedup.index.entries.bits import (
     MARGIN_BITS,
     ascending_bits,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_dedup.arrays import U64
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import U64
 from stream_dedup.fingerprint.drift import SAMPLE_ARTICLES, SAMPLE_WORDS, DriftSample
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.settings import EngineSettings

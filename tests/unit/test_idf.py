@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.compiled.hashing import U64, hash_words
+from stream_dedup.arrays import U64
+from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.index.records.counts import delta_puts, epoch_puts, load_counts
 from stream_dedup.index.stores.store import Family, MemoryStore
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, document_delta, look_up

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U64
 from stream_dedup.index.records.counts import line_delta_puts, line_epoch_puts, load_lines
 from stream_dedup.index.stores.store import MemoryStore
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, document_delta

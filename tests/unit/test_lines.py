@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup import Article
-from stream_dedup.compiled.hashing import U64, empty_table, place_all
+from stream_dedup.arrays import U64
+from stream_dedup.compiled.hashing import empty_table, place_all
 from stream_dedup.text.content import Contents
 from stream_dedup.text.lines import NOTHING_LEARNT, WithoutSiteLines, remove_site_lines, site_number, site_of
 from stream_dedup.text.normal import Normaliser

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from stream_dedup.compiled.hashing import U32, code_points, hash_words
+from stream_dedup.arrays import U32
+from stream_dedup.compiled.hashing import code_points, hash_words
 from stream_dedup.fingerprint.particulars import particulars, small_sketches
 from stream_dedup.fingerprint.places import gazetteer, place_hashes
 from stream_dedup.fingerprint.sketch import PAD

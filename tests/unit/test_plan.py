@@ -4,9 +4,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64, Bool
 from stream_dedup.index.lookup.plan import TablePlan, rotate_left
 
 _PLANS = [(8, 24), (4, 16), (16, 16), (3, 21), (5, 20), (2, 28), (1, 24), (7, 9), (32, 28), (12, 13)]
@@ -41,7 +40,7 @@ def _flipped(distance: int) -> U64:
     return np.array([sum(1 << bit for bit in bits) for bits in sets], np.uint64)
 
 
-def _share_a_key(plan: TablePlan, fingerprint: np.uint64, flips: U64) -> NDArray[np.bool_]:
+def _share_a_key(plan: TablePlan, fingerprint: np.uint64, flips: U64) -> Bool:
     keys, own = plan.prefixes(fingerprint ^ flips), plan.prefixes(np.array([fingerprint]))
     return np.asarray((keys == own).any(axis=1))
 

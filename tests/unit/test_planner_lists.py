@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS
 from stream_dedup.index.lookup.keys import spread
 from stream_dedup.index.lookup.multi import posting_kinds

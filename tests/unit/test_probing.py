@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U64
 from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.index.lookup.probing import flip_order, probe_keys, table_keys
 

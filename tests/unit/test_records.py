@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from stream_dedup.arrays import I64, U32, U64
 from stream_dedup.article import Article, Origin, Relation
-from stream_dedup.compiled.hashing import I64, U32, U64
 from stream_dedup.fingerprint.sketch import PAD, LandmarkRule
 from stream_dedup.index.entries.entries import EntryFormat, Rows, rows_of_entries
 from stream_dedup.index.records.new_records import NewRecord, packed_records

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.compiled.hashing import U32, code_points
+from stream_dedup.arrays import U32
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.fingerprint.sketch import (
     PAD,
     LandmarkRule,

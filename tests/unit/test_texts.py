@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import Bool
 from stream_dedup.compiled.hashing import code_points
 from stream_dedup.text.texts import Texts
 
@@ -15,7 +15,7 @@ def _strings(texts: Texts) -> list[str]:
     return [texts.text(place) for place in range(len(texts))]
 
 
-def _marked(characters: str) -> NDArray[np.bool_]:
+def _marked(characters: str) -> Bool:
     marked = np.zeros(0x110000, np.bool_)
     marked[code_points(characters)] = True
     return marked

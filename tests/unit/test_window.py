@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_dedup.arrays import I64
 from stream_dedup.article import Article, Origin
-from stream_dedup.compiled.hashing import I64
 from stream_dedup.engine.window import Times, Window, span_ms
 from stream_dedup.index.records.ledger import Generation, Progress
 from stream_dedup.index.records.records import UNKNOWN_TIME

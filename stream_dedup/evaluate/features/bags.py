@@ -6,12 +6,9 @@ Knows sparse matrices of weights; knows nothing of where the weights come from.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from stream_dedup.compiled.hashing import I64, U64
-
-F64 = NDArray[np.float64]
+from stream_dedup.arrays import F64, I64, U64, Bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class Bags:
         matrix = csr_array((weights, self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape)
         return replace(self, matrix=matrix)
 
-    def keeping(self, kept: NDArray[np.bool_]) -> "Bags":
+    def keeping(self, kept: Bool) -> "Bags":
         """Return the bags with only the members that `kept` marks, shape (nnz,), in the order of `members`."""
         starts = np.concatenate([[0], np.cumsum(kept)])[self.matrix.indptr]
         parts = (self.matrix.data[kept], self.matrix.indices[kept], starts)

@@ -9,8 +9,9 @@ from itertools import chain
 
 import numpy as np
 
+from stream_dedup.arrays import I64, U64
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import I64, U64, hash_words, mix64
+from stream_dedup.compiled.hashing import hash_words, mix64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.evaluate.features.bags import Bags, bags
 from stream_dedup.fingerprint.sketch import word_characters

@@ -4,11 +4,10 @@ Knows which words are near each other; knows nothing of other texts.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from stream_dedup.compiled.hashing import I64
-from stream_dedup.evaluate.features.bags import F64, Bags
+from stream_dedup.arrays import F64, I64
+from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.features.feature import Texts
 from stream_dedup.evaluate.features.sequences import Sequences
 
@@ -58,7 +57,7 @@ def _neighbours(nodes: I64, text: I64, size: int) -> csr_array:
     return graph
 
 
-def _apart(nodes: I64, text: I64, distance: int) -> NDArray[np.int64]:
+def _apart(nodes: I64, text: I64, distance: int) -> I64:
     """Return the pairs of different words of one text that occur `distance` words apart, shape (2, pairs)."""
     one, other = nodes[:-distance], nodes[distance:]
     near = (text[:-distance] == text[distance:]) & (one != other)

@@ -5,7 +5,8 @@ Knows occurrences and document frequencies; knows nothing of parts of speech.
 
 import numpy as np
 
-from stream_dedup.evaluate.features.bags import F64, Bags
+from stream_dedup.arrays import F64
+from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.features.feature import Texts
 
 

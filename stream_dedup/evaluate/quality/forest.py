@@ -6,11 +6,10 @@ Knows edges and bins; knows nothing of labels.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from stream_dedup.compiled.hashing import I64
+from stream_dedup.arrays import I16, I64, Bool
 from stream_dedup.evaluate.components import components
 
 _LEVEL = 0.1  # share of the forest's edges below the level of `_connecting`
@@ -41,7 +40,7 @@ class Forest:
         none = np.empty(0, np.int64)
         return cls(size, none, none, none)
 
-    def add(self, start: int, bins: NDArray[np.int16]) -> "Forest":
+    def add(self, start: int, bins: I16) -> "Forest":
         """Return the forest of these edges and those of a block, shape (rows, n), -1 where there is no edge."""
         rows, columns = np.nonzero(self._connecting(start, bins))
         return self.merge(Forest(self.size, rows + start, columns, bins[rows, columns].astype(np.int64)))
@@ -57,7 +56,7 @@ class Forest:
         bins = np.rint(2.0 + np.iinfo(np.int16).max - tree.data).astype(np.int64)
         return Forest(self.size, tree.row.astype(np.int64), tree.col.astype(np.int64), bins)
 
-    def _connecting(self, start: int, bins: NDArray[np.int16]) -> NDArray[np.bool_]:
+    def _connecting(self, start: int, bins: I16) -> Bool:
         """Return which edges of a block may connect what is not yet connected as strongly, shape of `bins`.
 
         Nearly all articles are connected at a level above that of most pairs, so hardly any edges are left.

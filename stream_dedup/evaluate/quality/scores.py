@@ -6,13 +6,11 @@ Knows counts; knows nothing of algorithms.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
-from stream_dedup.compiled.hashing import I64
+from stream_dedup.arrays import F64, I64
 from stream_dedup.evaluate.quality.tally import BINS, Tally, bin_of
 
-F64 = NDArray[np.float64]
 CURVE = 100  # steps of the curve from 0 to 1
 _GOOD = 0.95  # an F1 of at least this share of the best one is as good
 _SLOPE = BINS // 20  # slopes are taken over a twentieth of the range: wide enough for measures of 32 steps

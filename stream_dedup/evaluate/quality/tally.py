@@ -6,10 +6,8 @@ Knows bins of similarity and blocks of pairs; knows nothing of scores.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64
-from stream_dedup.evaluate.algorithm import F32
+from stream_dedup.arrays import F32, I16, I64
 from stream_dedup.evaluate.quality.forest import Forest
 from stream_dedup.evaluate.quality.truth import Truth
 
@@ -80,7 +78,7 @@ def bin_of(similarity: float) -> int:
     return int(np.ceil(similarity * BINS - _ROUNDING))
 
 
-def _binned(block: F32) -> NDArray[np.int16]:
+def _binned(block: F32) -> I16:
     if not (block.min(initial=0.0) >= 0.0 and block.max(initial=0.0) <= 1.0):  # false for NaN
         raise ValueError(f"similarities range from {block.min()} to {block.max()}; they must be between 0 and 1")
     return (block * np.float32(BINS) + np.float32(_ROUNDING)).astype(np.int16)

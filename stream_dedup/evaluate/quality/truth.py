@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64
+from stream_dedup.arrays import I64
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 
 Edit = tuple[str, float | None]  # kind and strength

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
-from stream_dedup.evaluate.algorithm import F32, Algorithm, Segmenter
+from stream_dedup.arrays import F32
+from stream_dedup.evaluate.algorithm import Algorithm, Segmenter
 from stream_dedup.evaluate.engine import Configuration
 from stream_dedup.evaluate.quality import Quality, Tally, judge
 from stream_dedup.evaluate.results import AlgorithmInfo, AlgorithmResult, ScoresAtThreshold, Seconds, ThresholdSweep

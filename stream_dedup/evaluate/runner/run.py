@@ -7,7 +7,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from stream_dedup.evaluate.algorithm import F32, NotAvailable
+from stream_dedup.arrays import F32
+from stream_dedup.evaluate.algorithm import NotAvailable
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.replaced import long_texts, replacement_experiment
 from stream_dedup.evaluate.results import (

@@ -12,7 +12,8 @@ from pathlib import Path
 import joblib
 from threadpoolctl import threadpool_limits
 
-from stream_dedup.evaluate.algorithm import F32, Algorithm, Features, Segmenter
+from stream_dedup.arrays import F32
+from stream_dedup.evaluate.algorithm import Algorithm, Features, Segmenter
 from stream_dedup.evaluate.engine import Configuration, measure_engine
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.quality import Tally, Truth

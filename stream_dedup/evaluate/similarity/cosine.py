@@ -5,7 +5,7 @@ Knows weights; knows nothing of what they stand for.
 
 import numpy as np
 
-from stream_dedup.evaluate.algorithm import F32
+from stream_dedup.arrays import F32
 from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.similarity.postings import Postings, postings
 

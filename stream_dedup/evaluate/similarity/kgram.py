@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64
+from stream_dedup.arrays import F32, F64, I32, I64
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.evaluate.algorithm import F32
-from stream_dedup.evaluate.features.bags import F64, Bags
-from stream_dedup.evaluate.similarity.postings import I32, Postings, postings
+from stream_dedup.evaluate.features.bags import Bags
+from stream_dedup.evaluate.similarity.postings import Postings, postings
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from stream_dedup.evaluate.algorithm import F32
+from stream_dedup.arrays import F32
 from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.features.feature import Kind
 

@@ -5,9 +5,9 @@ Knows hashes of members; knows nothing of what they stand for.
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U32, U64, mix64
+from stream_dedup.arrays import F32, I64, U32, U64
+from stream_dedup.compiled.hashing import mix64
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.evaluate.algorithm import F32
 from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.similarity.sets import Sets, sets
 

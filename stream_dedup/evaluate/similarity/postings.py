@@ -6,14 +6,10 @@ Knows weights and posting lists; knows nothing of what the sums mean.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64
+from stream_dedup.arrays import F32, F64, I32, I64
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.evaluate.algorithm import F32
-from stream_dedup.evaluate.features.bags import F64, Bags
-
-I32 = NDArray[np.int32]
+from stream_dedup.evaluate.features.bags import Bags
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.evaluate.algorithm import F32
+from stream_dedup.arrays import F32
 from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.similarity.postings import Postings, postings
 

@@ -5,8 +5,7 @@ Knows the engine's SimHash; knows nothing of weights.
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import U64
-from stream_dedup.evaluate.algorithm import F32
+from stream_dedup.arrays import F32, U64
 from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.fingerprint.simhash import simhash
 

@@ -7,7 +7,7 @@ Bit positions are uint64: for a signed index, compiled code would first check wh
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import U32, U64
+from stream_dedup.arrays import U32, U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.simhash import popcount
 

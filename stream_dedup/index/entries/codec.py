@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import U32, U64
+from stream_dedup.arrays import U8, U32, U64, Bytes
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, PAD, VALUE_BITS, LandmarkRule, landmark_count
 from stream_dedup.index.entries.bits import (
@@ -28,8 +28,6 @@ from stream_dedup.index.entries.bits import (
     put_ascending,
     put_number,
 )
-
-Bytes = NDArray[np.uint8]
 
 FIGURES = (
     "fingerprint",
@@ -69,7 +67,7 @@ class Columns(NamedTuple):
         landmarks: the lower `MARK_BITS` bits of each, padded with 0, shape (n, rule.most).
     """
 
-    flags: Bytes
+    flags: U8
     figures: U64
     numbers: U32
     places: U32

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U32, U64
+from stream_dedup.arrays import I64, U8, U32, U64
 from stream_dedup.fingerprint.sketch import LandmarkRule
 from stream_dedup.index.entries.codec import (
     FIGURES,
@@ -66,7 +66,7 @@ class Rows(NamedTuple):
     places: U32
     place_lengths: I64
     place_sizes: I64
-    flags: NDArray[np.uint8]
+    flags: U8
     scopes: U64
 
     def followed_by(self, other: "Rows") -> "Rows":

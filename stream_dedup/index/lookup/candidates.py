@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U64, number_slot, table_size
+from stream_dedup.arrays import I64, U8, U64, Bool
+from stream_dedup.compiled.hashing import number_slot, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.entries import IN_TABLES, UNSEGMENTED, Rows, rows_of_entries
@@ -25,8 +25,6 @@ from stream_dedup.index.stores.store import Family, Store
 
 NO_ROW = -1
 CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # kinds of keys, in the order of their numbers
-
-Bool = NDArray[np.bool_]
 
 
 class KeyedRows(NamedTuple):
@@ -45,7 +43,7 @@ class KeyedRows(NamedTuple):
     look_up_offsets: I64
     look_up_keys: I64
     own_keys: I64
-    key_kinds: NDArray[np.uint8]
+    key_kinds: U8
     list_begins: I64
     list_stops: I64
     list_rows: I64
@@ -308,7 +306,7 @@ def _rows_of_numbers(numbers: U64, entries: U64) -> I64:
 
 
 @kernel
-def _row_slot(table: NDArray[np.int64], number: np.uint64) -> int:
+def _row_slot(table: I64, number: np.uint64) -> int:
     """Return the slot of a number in an open-addressing table, or the free one where it belongs."""
     last = len(table) - 1
     slot = number_slot(number, last)
@@ -317,7 +315,7 @@ def _row_slot(table: NDArray[np.int64], number: np.uint64) -> int:
     return slot
 
 
-def rows_of(features: Features, fingerprints: U64, times: I64, flags: NDArray[np.uint8], scopes: U64) -> Rows:
+def rows_of(features: Features, fingerprints: U64, times: I64, flags: U8, scopes: U64) -> Rows:
     """Return the rows of a batch."""
     sketches = features.sketches
     return Rows(

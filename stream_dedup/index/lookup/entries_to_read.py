@@ -6,9 +6,9 @@ Knows counts of shared landmarks and distances of fingerprints; knows nothing of
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U64, number_slot, table_size
+from stream_dedup.arrays import I64, U64, Bool
+from stream_dedup.compiled.hashing import number_slot, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.index.lookup.sharing import FIRST_SHARED, Sharing, least_shared_of_class
@@ -49,7 +49,7 @@ class _Shared(NamedTuple):
 
 
 @kernel
-def sharing_enough(looked_up: LookedUp, sizes: I64, entries: U64, classes: U64, sharing: Sharing) -> NDArray[np.bool_]:
+def sharing_enough(looked_up: LookedUp, sizes: I64, entries: U64, classes: U64, sharing: Sharing) -> Bool:
     """Return for each posting whether some article shares at least as many landmarks with its entry as a copy would.
 
     Args:
@@ -76,7 +76,7 @@ def sharing_enough(looked_up: LookedUp, sizes: I64, entries: U64, classes: U64, 
 
 
 @kernel
-def sharing_first_landmarks(looked_up: LookedUp, entries: U64) -> NDArray[np.bool_]:
+def sharing_first_landmarks(looked_up: LookedUp, entries: U64) -> Bool:
     """Return for each posting whether some article shares at least `FIRST_SHARED` first landmarks with its entry.
 
     Args:
@@ -139,7 +139,7 @@ def _clear(shared: _Shared, postings: int) -> None:
 
 
 @kernel
-def within_distance(looked_up: LookedUp, fingerprints: U64, stored: U64, max_distance: int) -> NDArray[np.bool_]:
+def within_distance(looked_up: LookedUp, fingerprints: U64, stored: U64, max_distance: int) -> Bool:
     """Return for each posting whether its fingerprint is within a Hamming distance of that of an article.
 
     Args:

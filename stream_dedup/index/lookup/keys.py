@@ -6,9 +6,9 @@ Knows key values and how they are numbered; knows nothing of what the keys are m
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import EMPTY, I64, U64, find_slot, mix64, range_of_key, table_size
+from stream_dedup.arrays import I64, U64, Bool
+from stream_dedup.compiled.hashing import EMPTY, find_slot, mix64, range_of_key, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.texts import offsets_of
 
@@ -29,13 +29,13 @@ class BatchKeys:
     """
 
     own: U64
-    used: NDArray[np.bool_]
+    used: Bool
     offsets: I64
     looked_up: U64
     same_keys: bool = False
 
     @classmethod
-    def same(cls, own: U64, used: NDArray[np.bool_]) -> "BatchKeys":
+    def same(cls, own: U64, used: Bool) -> "BatchKeys":
         """Return the keys of articles that look up the keys they are indexed under."""
         return cls(own, used, offsets_of(used.sum(axis=1)), own[used], same_keys=True)
 
@@ -52,11 +52,11 @@ class BatchKeys:
         looked_up = self.looked_up ^ np.repeat(masks, np.diff(self.offsets))
         return BatchKeys(masked(self.own, masks), self.used, self.offsets, looked_up, self.same_keys)
 
-    def own_among_looked_up(self) -> NDArray[np.bool_]:
+    def own_among_looked_up(self) -> Bool:
         """Tell for each key that is looked up whether an article of the batch is indexed under it."""
         return np.asarray(among(self.looked_up, self.own[self.used]))
 
-    def only(self, wanted: NDArray[np.bool_]) -> "BatchKeys":
+    def only(self, wanted: Bool) -> "BatchKeys":
         """Return the keys, but look up only those that are wanted, shape of `looked_up`."""
         return BatchKeys(self.own, self.used, _offsets_of(wanted, self.offsets), self.looked_up[wanted])
 
@@ -86,12 +86,12 @@ class NumberedKeys:
     offsets: I64
     looked_up: I64
 
-    def only(self, wanted: NDArray[np.bool_]) -> "NumberedKeys":
+    def only(self, wanted: Bool) -> "NumberedKeys":
         """Return the keys, but look up only those that are wanted, shape of `looked_up`."""
         return NumberedKeys(self.distinct, self.own, _offsets_of(wanted, self.offsets), self.looked_up[wanted])
 
 
-def _offsets_of(wanted: NDArray[np.bool_], offsets: I64) -> I64:
+def _offsets_of(wanted: Bool, offsets: I64) -> I64:
     """Return the offsets once only the wanted keys are left."""
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
     return np.asarray(kept[offsets])
@@ -142,7 +142,7 @@ def interleaved(offsets: list[I64], keys: list[I64]) -> tuple[I64, I64]:
 
 
 @kernel
-def _interleaved(offsets: NDArray[np.int64], firsts: I64, keys: I64) -> tuple[I64, I64]:
+def _interleaved(offsets: I64, firsts: I64, keys: I64) -> tuple[I64, I64]:
     joined, together = np.zeros(offsets.shape[1], np.int64), np.empty_like(keys)
     used = 0
     for i in range(offsets.shape[1] - 1):
@@ -155,7 +155,7 @@ def _interleaved(offsets: NDArray[np.int64], firsts: I64, keys: I64) -> tuple[I6
 
 
 @kernel
-def among(keys: U64, some: U64) -> NDArray[np.bool_]:
+def among(keys: U64, some: U64) -> Bool:
     """Tell for each key whether it is in `some`, shape of `keys`."""
     table = np.full(table_size(len(some)), EMPTY)
     holds_empty = False

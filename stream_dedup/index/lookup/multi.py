@@ -4,9 +4,8 @@ Knows all three kinds of keys; knows nothing of candidates or thresholds.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U8, U64, Bool
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS
 from stream_dedup.index.entries.entries import BARE, COMPARABLE, IN_TABLES, RESERVE, Entries, EntryFormat
@@ -35,14 +34,14 @@ def posting_kinds(settings: EngineSettings) -> tuple[PostingKind, ...]:
     )
 
 
-def key_flags(features: Features, settings: EngineSettings) -> NDArray[np.uint8]:
+def key_flags(features: Features, settings: EngineSettings) -> U8:
     """Return which keys articles have, except those of the tables: `COMPARABLE` and `BARE`, shape (n,)."""
     comparable = features.sketches.sizes >= settings.verify.min_grams
     marked = comparable & settings.landmarks.enabled
     return np.asarray(COMPARABLE * marked + BARE * features.bare, np.uint8)
 
 
-def in_tables(features: Features, sums: I64, settings: EngineSettings) -> NDArray[np.bool_]:
+def in_tables(features: Features, sums: I64, settings: EngineSettings) -> Bool:
     """Tell which articles are in the tables, shape (n,).
 
     A text of nothing but stop words has no bit sums, and its fingerprint is meaningless.
@@ -52,14 +51,14 @@ def in_tables(features: Features, sums: I64, settings: EngineSettings) -> NDArra
 
 
 # Keys of one kind that n articles are indexed under, and which of them are used, both of shape (n, k).
-OwnKeys = tuple[U64, NDArray[np.bool_]]
+OwnKeys = tuple[U64, Bool]
 
 
-def _content_keys(contents: U64, flags: NDArray[np.uint8], scopes: U64) -> OwnKeys:
+def _content_keys(contents: U64, flags: U8, scopes: U64) -> OwnKeys:
     return masked(contents[:, np.newaxis], scopes), (flags & BARE == 0)[:, np.newaxis]
 
 
-def _landmark_keys(landmarks: U64, flags: NDArray[np.uint8], scopes: U64) -> OwnKeys:
+def _landmark_keys(landmarks: U64, flags: U8, scopes: U64) -> OwnKeys:
     comparable = (flags & COMPARABLE) != 0
     return masked(spread(landmarks, LANDMARK_BITS), scopes), comparable[:, np.newaxis] & (landmarks != 0)
 
@@ -190,7 +189,7 @@ class MultiIndex:
             ),
         )
 
-    def text_keys(self, features: Features, flags: NDArray[np.uint8], scopes: U64) -> tuple[BatchKeys, BatchKeys]:
+    def text_keys(self, features: Features, flags: U8, scopes: U64) -> tuple[BatchKeys, BatchKeys]:
         """Return the keys for which texts need not be segmented into words: those of contents and of landmarks.
 
         Args:
@@ -204,17 +203,15 @@ class MultiIndex:
             BatchKeys.same(*_landmark_keys(sketches.landmarks, flags, scopes)),
         )
 
-    def flags(self, features: Features) -> NDArray[np.uint8]:
+    def flags(self, features: Features) -> U8:
         """Return which keys articles have, except those of the tables, shape (n,); see `key_flags`."""
         return key_flags(features, self._settings)
 
-    def weighed(self, features: Features, sums: I64) -> NDArray[np.bool_]:
+    def weighed(self, features: Features, sums: I64) -> Bool:
         """Tell which articles are in the tables, shape (n,); see `in_tables`."""
         return in_tables(features, sums, self._settings)
 
-    def table_keys(
-        self, fingerprints: U64, sums: I64, weighed: NDArray[np.bool_], asking: NDArray[np.bool_]
-    ) -> BatchKeys:
+    def table_keys(self, fingerprints: U64, sums: I64, weighed: Bool, asking: Bool) -> BatchKeys:
         """Return the keys of the tables.
 
         Args:

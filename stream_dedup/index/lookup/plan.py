@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64
 from stream_dedup.compiled.kernel import kernel
 
 _BITS = 64

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.lookup.plan import TablePlan, rotate_left
 

@@ -6,9 +6,8 @@ Knows sizes and the thresholds of verification; knows nothing of keys or posting
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64
+from stream_dedup.arrays import I64, U8
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.fingerprint.sketch import LandmarkRule, landmark_count
@@ -83,6 +82,6 @@ def mean_shared(size: int, other: int, sharing: Sharing) -> float:
     )
 
 
-def size_classes(sizes: I64) -> NDArray[np.uint8]:
+def size_classes(sizes: I64) -> U8:
     """Return the size classes, shape (n,), each an eighth of a doubling wide."""
     return np.asarray(np.rint(_STEPS * np.log2(np.maximum(sizes, 1))), np.uint8)

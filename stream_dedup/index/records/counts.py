@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64
 from stream_dedup.index.records.records import key_of
 from stream_dedup.index.stores.store import Family, Put, Store
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, DocumentCounts, Epoch

@@ -7,8 +7,8 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
+from stream_dedup.arrays import U64
 from stream_dedup.article import Origin, Relation
-from stream_dedup.compiled.hashing import U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.stores.store import StoreDamagedError
 

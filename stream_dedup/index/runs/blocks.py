@@ -12,14 +12,12 @@ rows before each block, its fence, is kept in memory.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import U64, mix64, range_of_key
+from stream_dedup.arrays import U64, Bytes
+from stream_dedup.compiled.hashing import mix64, range_of_key
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import prefetch
 from stream_dedup.compiled.unaligned import WORD, put_word, word_at
-
-Bytes = NDArray[np.uint8]
 
 LEAST_POSTINGS = 48  # per block on average; twice as many are split into two blocks
 CHECKED = np.uint64(1 << 63)  # in the fence of a block: it was found sound since the run was opened

@@ -7,7 +7,8 @@ from math import ceil
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64, range_of_key
+from stream_dedup.arrays import I64, U64
+from stream_dedup.compiled.hashing import range_of_key
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import AHEAD, prefetch
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U64
 from stream_dedup.compiled.kernel import kernel
 
 _POSTINGS = 8  # per key: the average and a little more

@@ -4,8 +4,8 @@ Knows keys that are spread evenly; knows nothing of where postings come from.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from stream_dedup.arrays import U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.runs.blocks import KeyedPostings, no_postings
 
@@ -27,7 +27,7 @@ def in_order(keyed: KeyedPostings, cap: int, floor: int) -> KeyedPostings:
 
 
 @kernel
-def _by_key(keyed: KeyedPostings, low: np.uint64, high: np.uint64) -> NDArray[np.uint64]:
+def _by_key(keyed: KeyedPostings, low: np.uint64, high: np.uint64) -> U64:
     """Return postings in ascending order of keys, otherwise in the order given, shape (n, 3).
 
     Keys are spread evenly: sorted into about as many buckets as postings, each holds only a few to sort.
@@ -51,7 +51,7 @@ def _by_key(keyed: KeyedPostings, low: np.uint64, high: np.uint64) -> NDArray[np
 
 
 @kernel
-def _sort_neighbours(rows: NDArray[np.uint64]) -> None:
+def _sort_neighbours(rows: U64) -> None:
     """Sort rows that are nearly in order, by insertion."""
     for i in range(1, len(rows)):
         if rows[i - 1, _KEY] <= rows[i, _KEY]:
@@ -64,7 +64,7 @@ def _sort_neighbours(rows: NDArray[np.uint64]) -> None:
 
 
 @kernel
-def _newest(rows: NDArray[np.uint64], cap: int, floor: int) -> KeyedPostings:
+def _newest(rows: U64, cap: int, floor: int) -> KeyedPostings:
     """Return the newest postings of each key."""
     keyed = KeyedPostings(
         np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64)

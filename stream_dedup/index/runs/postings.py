@@ -6,7 +6,7 @@ Knows kinds of posting lists and a batch's share of them; knows nothing of where
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U64
 
 Detail = Literal["none", "size", "fingerprint"]
 _DETAIL_BYTES = {"none": 0, "size": 1, "fingerprint": 8}

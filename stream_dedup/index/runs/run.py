@@ -16,9 +16,8 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U64, Bytes
 from stream_dedup.index.runs.blocks import (
-    Bytes,
     KeyedPostings,
     block_bits_of,
     block_of,

@@ -9,14 +9,12 @@ processor waits for many locations at once.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U64, Bool, Bytes
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import prefetch
 from stream_dedup.index.runs.blocks import (
     CHECKED,
-    Bytes,
     Layout,
     block_of,
     block_start,
@@ -29,8 +27,6 @@ from stream_dedup.index.runs.blocks import (
 )
 from stream_dedup.index.runs.bloom import keep_possibly_present
 from stream_dedup.index.runs.hits import Hits, with_room
-
-Bool = NDArray[np.bool_]
 
 FENCE_BYTES = 8  # per block, besides its own bytes
 _TOGETHER = 64  # keys whose postings are searched for at once

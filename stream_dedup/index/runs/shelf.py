@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64, Bool
 from stream_dedup.index.records.ledger import Progress
 from stream_dedup.index.records.records import key_of
 from stream_dedup.index.runs.blocks import KeyedPostings
@@ -139,7 +138,7 @@ class Shelf:
         offsets, *postings = lists_of(hits, len(keys))
         return PostingLists(keys, offsets, Postings(*postings))
 
-    def may_hold(self, place: int, keys: U64, pending: Young | None) -> NDArray[np.bool_]:
+    def may_hold(self, place: int, keys: U64, pending: Young | None) -> Bool:
         """Tell for each key whether it may have a list, shape of `keys`; False is certain."""
         may_be = np.zeros(len(keys), np.bool_)
         for young in (self._young, pending):

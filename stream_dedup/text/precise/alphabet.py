@@ -6,13 +6,11 @@ Knows which characters jieba looks up in its dictionary at all; knows nothing of
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I64, U32
+from stream_dedup.arrays import I64, U16, U32
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.dictionary import Dictionary
 
-U16 = NDArray[np.uint16]
 OUTSIDE, UNKNOWN = 0, 1  # codes of characters outside blocks, and of those within one that no word has
 _CODE_POINTS = 0x110000
 _MOST = 1 << 16

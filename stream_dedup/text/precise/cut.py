@@ -5,10 +5,10 @@ Knows jieba's rules for runs of single characters; knows nothing of how the path
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I32, I64, U32
+from stream_dedup.arrays import I32, I64, U8, U16, U32
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.text.precise.alphabet import OUTSIDE, U16
-from stream_dedup.text.precise.model import U8, Model, mark_ends
+from stream_dedup.text.precise.alphabet import OUTSIDE
+from stream_dedup.text.precise.model import Model, mark_ends
 from stream_dedup.text.precise.route import BEHIND, BestPaths, Prefixes, find_best_paths, is_word, room_for
 
 _HAN_FIRST, _HAN_LAST = 0x4E00, 0x9FD5  # what the model covers

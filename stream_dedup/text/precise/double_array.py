@@ -8,7 +8,7 @@ Transactions on Software Engineering 15 (9), "An efficient digital search algori
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I32, I64, U64
+from stream_dedup.arrays import I32, I64, U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.precise.nodes import Nodes
 

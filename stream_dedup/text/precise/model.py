@@ -7,15 +7,13 @@ from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I32, code_points
+from stream_dedup.arrays import F64, I32, U8, U16
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.dictionary import jieba_folder
-from stream_dedup.text.precise.alphabet import U16, Alphabet
+from stream_dedup.text.precise.alphabet import Alphabet
 
-F64 = NDArray[np.float64]
-U8 = NDArray[np.uint8]
 Emissions = dict[str, dict[str, float]]
 _STATES = "BEMS"  # begin, end, middle, single; the order counts: of two equal paths that of the later state is taken
 _BEGIN, _END, _MIDDLE, _SINGLE = range(4)

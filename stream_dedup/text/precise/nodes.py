@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I32, I64, U32
+from stream_dedup.arrays import I32, I64, U16, U32
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.text.precise.alphabet import U16
 
 _SPREAD = 40503  # odd, near 2^16 over the golden ratio
 

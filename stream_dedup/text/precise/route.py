@@ -6,15 +6,13 @@ Knows the words as a double array; knows nothing of characters that are left ove
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import I32, I64
+from stream_dedup.arrays import F64, I32, I64, U16
 from stream_dedup.compiled.kernel import kernel
-from stream_dedup.text.precise.alphabet import OUTSIDE, U16
+from stream_dedup.text.precise.alphabet import OUTSIDE
 from stream_dedup.text.precise.double_array import BASE_BITS, NUMBER_BITS, PARENT_SHIFT
 from stream_dedup.text.precise.model import larger
 
-F64 = NDArray[np.float64]
 _NUMBERS, _BASES = (1 << NUMBER_BITS) - 1, (1 << BASE_BITS) - 1
 BEHIND = 3  # characters read past a text's end: words of up to three characters are looked up without a check
 

@@ -8,14 +8,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I32, I64, U32, code_points
+from stream_dedup.arrays import F64, I32, I64, U32
+from stream_dedup.compiled.hashing import code_points
 from stream_dedup.text.dictionary import Dictionary
 from stream_dedup.text.precise.alphabet import alphabet_of
 from stream_dedup.text.precise.cut import cut_all
 from stream_dedup.text.precise.double_array import double_array
 from stream_dedup.text.precise.model import jieba_emissions, model_of
 from stream_dedup.text.precise.nodes import prefixes
-from stream_dedup.text.precise.route import F64, prefixes_of
+from stream_dedup.text.precise.route import prefixes_of
 from stream_dedup.text.precise.vocabulary import vocabulary_of
 from stream_dedup.text.words import Vocabulary
 

@@ -4,16 +4,14 @@ Knows what each word hashes to; knows nothing of texts.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stream_dedup.compiled.hashing import EMPTY, I32, I64, U32, hash_prefixes
+from stream_dedup.arrays import I32, I64, U32, Bool
+from stream_dedup.compiled.hashing import EMPTY, hash_prefixes
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.normal import word_table
 from stream_dedup.text.precise.alphabet import Alphabet
 from stream_dedup.text.precise.nodes import Nodes
 from stream_dedup.text.words import Vocabulary
-
-Bool = NDArray[np.bool_]
 
 
 def vocabulary_of(nodes: Nodes, numbers: I64, alphabet: Alphabet) -> Vocabulary:

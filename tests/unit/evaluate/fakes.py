@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from stream_dedup.arrays import F32
 from stream_dedup.article import Article
-from stream_dedup.evaluate.algorithm import F32, Features
+from stream_dedup.evaluate.algorithm import Features
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 
 CALLS: Counter[str] = Counter()  # how often each algorithm computed features of the whole set

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score, f1_score, precision_score, recall_score
 
+from stream_dedup.arrays import F32
 from stream_dedup.article import Article
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.quality import KindRecall, Quality, Tally, Truth, judge
 from stream_dedup.evaluate.quality.tally import BINS
 
-F32 = NDArray[np.float32]
 _SEEDS = st.integers(0, 10_000)
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from stream_dedup.compiled.hashing import I64, U64
+from stream_dedup.arrays import I64, U64
 from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.hits import Hits
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64, Bytes
 from stream_dedup.index.runs.blocks import (
     LEAST_POSTINGS,
-    Bytes,
     Layout,
     block_bits_of,
     block_of,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64
 from stream_dedup.index.lookup.keys import spread
 from stream_dedup.index.runs import bloom
 from stream_dedup.index.runs.bloom import empty_filter, keep_possibly_present, put_in_filter

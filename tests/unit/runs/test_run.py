@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stream_dedup.compiled.hashing import U64
+from stream_dedup.arrays import U64
 from stream_dedup.index.runs.blocks import KeyedPostings, block_bits_of, block_start, rows_before
 from stream_dedup.index.runs.hits import no_hits
 from stream_dedup.index.runs.run import Run
