@@ -9,20 +9,20 @@ import numpy as np
 from stream_dedup.arrays import I32, I64, U32, U64, Bool
 from stream_dedup.compiled.kernel import kernel
 
-HASH_OF_NONE = np.uint64(0xCBF29CE484222325)
-_FNV_PRIME = np.uint64(0x100000001B3)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
+CODE_POINTS = 0x110000  # how many Unicode has
+HASH_OF_NONE = np.uint64(0xCBF29CE484222325)  # the offset basis of FNV-1a
+FNV_PRIME = np.uint64(0x100000001B3)
+MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64
 _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
 EMPTY = np.uint64(0)
 
 
 @kernel
 def mix64(value: np.uint64) -> np.uint64:
     """Apply the finaliser of splitmix64 (Steele, Lea and Flood 2014): each output bit depends on all input bits."""
-    value = (value ^ (value >> _30)) * _MIX_1
-    value = (value ^ (value >> _27)) * _MIX_2
+    value = (value ^ (value >> _30)) * MIX_1
+    value = (value ^ (value >> _27)) * MIX_2
     return value ^ (value >> _31)
 
 
@@ -38,7 +38,7 @@ def hash_span(code_points: U32, start: int, stop: int) -> np.uint64:
 @kernel
 def hash_step(value: np.uint64, code_point: np.uint32) -> np.uint64:
     """Extend the running value of a span's hash by one code point; the value of an empty span is `HASH_OF_NONE`."""
-    return (value ^ np.uint64(code_point)) * _FNV_PRIME
+    return (value ^ np.uint64(code_point)) * FNV_PRIME
 
 
 @kernel
@@ -134,7 +134,7 @@ def number_slot(number: np.uint64, last: int) -> int:
         number: up to 64 bits.
         last: index of the table's last slot: its size, a power of two up to 2^32, minus one.
     """
-    return np.int64((number * _GOLDEN) >> _32) & last  # type: ignore[return-value]  # compiled
+    return np.int64((number * GOLDEN) >> _32) & last  # type: ignore[return-value]  # compiled
 
 
 @kernel

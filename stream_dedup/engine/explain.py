@@ -14,7 +14,7 @@ from stream_dedup.article import Article, Ground, Relation
 from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.engine.compare import RELATIONS, compare, limits_of
 from stream_dedup.fingerprint.features import Features, Fingerprinter
-from stream_dedup.fingerprint.simhash import cosine, hamming
+from stream_dedup.fingerprint.simhash import BITS, cosine, hamming
 from stream_dedup.index.entries.entries import BARE, COMPARABLE
 from stream_dedup.index.lookup.candidates import rows_of
 from stream_dedup.index.lookup.multi import in_tables, key_flags
@@ -132,7 +132,7 @@ class Explainer:
             float(match.jaccard),
             float(match.containment),
             (int(fingerprints[0]), int(fingerprints[1])),
-            [bit for bit in range(64) if bits >> bit & 1],
+            [bit for bit in range(BITS) if bits >> bit & 1],
             cosine(sums[0], sums[1]),
             (int(sizes[0]), int(sizes[1])),
             shared,

@@ -14,8 +14,8 @@ from math import comb
 import numpy as np
 
 from stream_dedup.arrays import F64, I64
+from stream_dedup.fingerprint.simhash import BITS
 
-BITS = 64
 _DISTANCES = np.arange(BITS + 1)
 _CHOICES = np.array([comb(BITS, distance) for distance in _DISTANCES.tolist()], np.float64)
 # Flip probabilities of a fitted mixture: fine enough that neighbours overlap even if few bits differ.

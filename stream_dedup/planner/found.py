@@ -14,9 +14,10 @@ import numpy as np
 
 from stream_dedup.arrays import F64, I64, U16, U64, Bool
 from stream_dedup.compiled.kernel import kernel
+from stream_dedup.fingerprint.simhash import BITS
 from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.index.lookup.probing import flip_order
-from stream_dedup.planner.distances import BITS, FlipMixture
+from stream_dedup.planner.distances import FlipMixture
 
 MOST_PROBES = 4096
 FARTHEST = 32  # the largest `simhash.max_distance`
@@ -122,14 +123,14 @@ def _sets(prefix_bits: int) -> _Sets:
 
 @kernel
 def _first_probes(differing: Bool, volatility: F64, prefix_bits: int, sets: _Sets) -> U16:
-    probes = np.full((len(differing), 64), _NEVER, np.uint16)
+    probes = np.full((len(differing), BITS), _NEVER, np.uint16)
     for i in range(len(differing)):
         by_volatility = np.argsort(volatility[i])
-        for rotation in range(64):
+        for rotation in range(BITS):
             flipped, rank, cost = np.uint64(0), 0, 0
             for bit in by_volatility:
-                # The key is the leading bits of the fingerprint rotated left: bit 63 comes first.
-                if (63 - bit - rotation) & 63 < prefix_bits:
+                # The key is the leading bits of the fingerprint rotated left: bit BITS - 1 comes first.
+                if (BITS - 1 - bit - rotation) & (BITS - 1) < prefix_bits:
                     rank += 1
                     if differing[i, bit]:
                         flipped |= np.uint64(1) << np.uint64(rank - 1)

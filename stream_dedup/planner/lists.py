@@ -16,8 +16,8 @@ from stream_dedup.fingerprint.sketch import LANDMARK_BITS, landmark_count
 from stream_dedup.index.lookup.multi import posting_kinds
 from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.index.lookup.probing import TABLE_KEY_BITS
-from stream_dedup.index.runs.blocks import block_bits_of, block_start, layout_of
-from stream_dedup.index.runs.bloom import KEY_BITS, LINE_BITS, filter_bytes
+from stream_dedup.index.runs.blocks import KEY_BITS, block_bits_of, block_start, layout_of
+from stream_dedup.index.runs.bloom import BITS_SET, LINE_BITS, filter_bytes
 from stream_dedup.index.runs.section import FENCE_BYTES
 from stream_dedup.index.runs.shelf import FAN_OUT, LARGEST_ENTRIES, YOUNG_ENTRIES
 from stream_dedup.settings import EngineSettings
@@ -26,7 +26,6 @@ GENERATIONS = 3  # live ones: two make up a window, and a third is being written
 TYPICAL_GRAMS = 920  # distinct n-grams of an article with 38 landmarks, the mean number
 # On 18,000 labelled articles, a landmark was new with probability (1 + t / 32,000)^-0.065 after t landmarks.
 NEW_SCALE, NEW_DECAY = 32_000.0, 0.065
-_CONTENT_BITS = 64
 _MOST_IN_LINE = 2 * LINE_BITS  # keys; in practice no line gets more
 
 
@@ -105,7 +104,7 @@ def tables_of(plan: TablePlan, settings: EngineSettings) -> Lists:
 def others_of(settings: EngineSettings) -> Iterator[Lists]:
     """Yield the posting lists of contents, and those of landmarks if these are enabled."""
     contents, landmarks, _ = posting_kinds(settings)
-    yield Lists(1, 2.0**_CONTENT_BITS, _CONTENT_BITS, contents.detail_bytes)
+    yield Lists(1, 2.0**KEY_BITS, KEY_BITS, contents.detail_bytes)
     if settings.landmarks.enabled:
         marks = landmark_count(TYPICAL_GRAMS, landmark_rule(settings))
         # They are the smallest of the hashes of all n-grams.
@@ -139,7 +138,7 @@ def _open_runs(entries: int) -> Iterator[Runs]:
 def packed(lists: Lists, entries: int) -> Packed:
     """Return the size of one kind's part of a run of `entries` entries."""
     postings, keys = lists.postings * entries, lists.keys(entries)
-    layout = layout_of((0, entries), block_bits_of(postings), 64 - lists.key_bits, lists.detail_bytes)
+    layout = layout_of((0, entries), block_bits_of(postings), KEY_BITS - lists.key_bits, lists.detail_bytes)
     # A filter is sized before it is known how many keys the merged runs have in common.
     frozen = entries <= YOUNG_ENTRIES
     most = postings if frozen else FAN_OUT * lists.keys(entries / FAN_OUT)
@@ -159,5 +158,5 @@ def false_positive_rate(bits: float) -> float:
     counts = np.arange(1, _MOST_IN_LINE)
     mean = LINE_BITS / bits
     chances = np.exp(np.cumsum(np.log(mean / counts)) - mean)
-    wrong = (1 - (1 - 1 / LINE_BITS) ** (KEY_BITS * counts)) ** KEY_BITS
+    wrong = (1 - (1 - 1 / LINE_BITS) ** (BITS_SET * counts)) ** BITS_SET
     return float(chances @ wrong + max(0.0, 1 - np.exp(-mean) - chances.sum()))

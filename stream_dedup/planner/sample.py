@@ -22,8 +22,8 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.files.readers import FileFormatError, reader_for
 from stream_dedup.files.run import check_files
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.planner.distances import BITS, FlipMixture, fitted
+from stream_dedup.fingerprint.simhash import BITS, popcount
+from stream_dedup.planner.distances import FlipMixture, fitted
 from stream_dedup.planner.edits import cut_copy, padded_copy
 from stream_dedup.settings import EngineSettings, Settings
 from stream_dedup.text.idf import Epoch
@@ -163,7 +163,7 @@ def _fingerprints(articles: Sequence[Article], settings: EngineSettings, epoch: 
 @kernel
 def _pair_distances(fingerprints: U64) -> I64:
     """Return how many pairs of distinct articles are at each Hamming distance, shape (65,)."""
-    counts = np.zeros(65, np.int64)
+    counts = np.zeros(BITS + 1, np.int64)
     for i in range(len(fingerprints)):
         for j in range(i):
             counts[popcount(fingerprints[i] ^ fingerprints[j])] += 1

@@ -11,7 +11,7 @@ import numpy as np
 from opencc import OpenCC
 
 from stream_dedup.arrays import I64, U32, Bool
-from stream_dedup.compiled.hashing import code_points
+from stream_dedup.compiled.hashing import CODE_POINTS, code_points
 
 # Values in the tables of code points that do not map to a single other one.
 DELETE = np.uint32(0xFFFFFFFF)
@@ -20,7 +20,6 @@ MARKUP = np.uint32(0xFFFFFFFD)  # a tag or an entity of HTML may begin with it; 
 _MARKUP = "<&"
 SEPARATOR = "\uffff"  # a noncharacter: no normal text contains it, so it can separate words
 _LONGEST_EXPANSION = 8  # characters that one expands to; units of measurement, such as ㌖, have up to 6
-_CODE_POINTS = 0x110000
 # Everything that NFKC, lower case or deletion changes is in these blocks: Han, Hangul and private use stay as they are.
 _TOUCHED = (
     range(0x3400),
@@ -76,7 +75,7 @@ def _divided(text: str, between: str) -> tuple[U32, I64, I64]:
 @cache
 def expands_to_phrase() -> Bool:
     """Return which code points NFKC expands to whole phrases: a text of them would grow eighteenfold."""
-    table = np.zeros(_CODE_POINTS, np.bool_)
+    table = np.zeros(CODE_POINTS, np.bool_)
     forms = _forms()
     table[forms.sources[forms.lengths > _LONGEST_EXPANSION]] = True
     return table
@@ -88,7 +87,7 @@ def forms_of(*, simplify: bool) -> tuple[U32, U32]:
 
     Both tables have shape (0x110000,) and contain `DELETE`; the first also has `COMPOSE` and `MARKUP`.
     """
-    settled = np.arange(_CODE_POINTS, dtype=np.uint32)
+    settled = np.arange(CODE_POINTS, dtype=np.uint32)
     settled[0xD800:0xE000] = DELETE  # a lone surrogate is half of a truncated emoji, not text
     settled[ord("ς")] = ord("σ")  # the only lower case that depends on the position in the word
     forms = _forms()
@@ -135,6 +134,6 @@ def _to_simple() -> U32:
     # One per line: within a line OpenCC would convert phrases instead of characters.
     points, starts, lengths = _divided(OpenCC("t2s").convert("\n".join(han) + "\n"), "\n")
     single = lengths == 1
-    table = np.arange(_CODE_POINTS, dtype=np.uint32)
+    table = np.arange(CODE_POINTS, dtype=np.uint32)
     table[code_points(han)[single]] = points[starts[single]]
     return table

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_dedup.arrays import I64, U32, Bool
+from stream_dedup.compiled.hashing import CODE_POINTS
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.forms import COMPOSE, DELETE, MARKUP, expands_to_phrase, forms_of
 from stream_dedup.text.markup import strip_html
@@ -21,7 +22,6 @@ from stream_dedup.text.texts import Texts
 _LONGEST_MARKS = 30  # combining marks in a row: limit of the Stream-Safe Text Format, UAX #15
 _APART = 16  # characters: what is closer together is composed as one span
 _ELLIPSIS = "…"  # NFKC would expand it, but it is not worth composing a text for: all texts keep it
-_CODE_POINTS = 0x110000
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def _settled(raw: U32, table: U32, points: U32, used: int) -> int:
 @cache
 def word_table() -> Bool:
     """Return whether each code point is a word character (letter, digit, Han), shape (0x110000,)."""
-    return np.strings.isalnum(np.arange(_CODE_POINTS, dtype=np.uint32).view("<U1"))
+    return np.strings.isalnum(np.arange(CODE_POINTS, dtype=np.uint32).view("<U1"))
 
 
 def _looked_up(texts: Sequence[str], table: U32, *, markup: bool) -> tuple[Texts, Bool]:

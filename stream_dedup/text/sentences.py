@@ -8,19 +8,18 @@ from functools import cache
 import numpy as np
 
 from stream_dedup.arrays import U8, U32
-from stream_dedup.compiled.hashing import code_points
+from stream_dedup.compiled.hashing import CODE_POINTS, code_points
 from stream_dedup.compiled.kernel import kernel
 
 ENDS = np.uint8(1)  # flag of a character: it may end a sentence
 _MARKS = "。！？!?\n"  # end a sentence wherever they are
 _STOP, _BLANK = np.uint32(ord(".")), np.uint32(ord(" "))  # a full stop ends one only before a blank
-_CODE_POINTS = 0x110000
 
 
 @cache
 def sentence_marks() -> U8:
     """Return `ENDS` for each code point that may end a sentence, 0 for the others, shape (0x110000,)."""
-    marks = np.zeros(_CODE_POINTS, np.uint8)
+    marks = np.zeros(CODE_POINTS, np.uint8)
     marks[code_points(_MARKS)] = ENDS
     marks[_STOP] = ENDS
     return marks

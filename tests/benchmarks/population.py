@@ -11,9 +11,10 @@ import numpy as np
 from stream_dedup.arrays import F64, I64, U32, U64
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.particulars import SmallSketches, small_sketches
+from stream_dedup.fingerprint.simhash import BITS
 from stream_dedup.fingerprint.sketch import Sketches, landmark_count
 from stream_dedup.planner.costs import TYPICAL_NUMBERS, TYPICAL_PLACES
-from stream_dedup.planner.distances import BITS, STRANGERS, FlipMixture
+from stream_dedup.planner.distances import STRANGERS, FlipMixture
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.lines import EndLines
 from stream_dedup.text.terms import Terms

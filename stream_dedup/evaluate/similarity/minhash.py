@@ -6,12 +6,11 @@ Knows hashes of members; knows nothing of what they stand for.
 import numpy as np
 
 from stream_dedup.arrays import F32, I64, U32, U64
-from stream_dedup.compiled.hashing import mix64
+from stream_dedup.compiled.hashing import GOLDEN, mix64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.evaluate.features.bags import Bags
 from stream_dedup.evaluate.similarity.sets import Sets, sets
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # splitmix64's step from one seed to the next
 _NONE = np.uint32(0xFFFFFFFF)
 
 
@@ -46,7 +45,8 @@ def _signatures(offsets: I64, members: U64, functions: int) -> U32:
     for text in range(len(offsets) - 1):
         for i in range(offsets[text], offsets[text + 1]):
             for function in range(functions):
-                value = np.uint32(mix64(members[i] + np.uint64(function + 1) * _GOLDEN) >> np.uint64(32))
+                # Seeds one step of splitmix64 apart.
+                value = np.uint32(mix64(members[i] + np.uint64(function + 1) * GOLDEN) >> np.uint64(32))
                 minima[text, function] = min(minima[text, function], value)
     return minima
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream_dedup.arrays import I64, U64, Bool
-from stream_dedup.compiled.hashing import EMPTY, find_slot, mix64, range_of_key, table_size
+from stream_dedup.compiled.hashing import EMPTY, MIX_1, MIX_2, find_slot, mix64, range_of_key, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.texts import offsets_of
 
 NO_KEY = -1
-_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +176,9 @@ def spread(numbers: U64, bits: int) -> U64:
     64 - bits bits of all keys are zero.
     """
     idle = np.uint64(64 - bits)
-    mixed = (numbers * _MIX_1) << idle
+    mixed = (numbers * MIX_1) << idle
     mixed ^= (mixed >> idle + np.uint64(bits // 2)) << idle
-    return mixed * _MIX_2
+    return mixed * MIX_2
 
 
 def masked(own: U64, masks: U64) -> U64:

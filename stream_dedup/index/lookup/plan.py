@@ -9,8 +9,7 @@ import numpy as np
 
 from stream_dedup.arrays import U64
 from stream_dedup.compiled.kernel import kernel
-
-_BITS = 64
+from stream_dedup.fingerprint.simhash import BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class TablePlan:
 
     def rotations(self) -> U64:
         """Return by how many bits each table rotates, shape (tables,)."""
-        return np.array([table * _BITS // self.tables for table in range(self.tables)], np.uint64)
+        return np.array([table * BITS // self.tables for table in range(self.tables)], np.uint64)
 
     def guaranteed_distance(self) -> int:
         """Return the largest d at which two fingerprints always share the key of some table.
@@ -36,7 +35,7 @@ class TablePlan:
         are pierced greedily from each possible first bit, and the best start gives the optimum.
         """
         windows = [(int(rotation), self.prefix_bits) for rotation in self.rotations()]
-        return min(_pierced_from(first, windows) for first in range(_BITS)) - 1
+        return min(_pierced_from(first, windows) for first in range(BITS)) - 1
 
     def prefixes(self, fingerprints: U64) -> U64:
         """Return the key of each fingerprint in each table, shape (n, tables)."""
@@ -46,9 +45,9 @@ class TablePlan:
 def _pierced_from(first: int, windows: list[tuple[int, int]]) -> int:
     """Return how many bits, starting with `first`, pierce all windows in one pass around the circle."""
     unpierced = sorted(
-        ((start - first) % _BITS, (start - first) % _BITS + length - 1)
+        ((start - first) % BITS, (start - first) % BITS + length - 1)
         for start, length in windows
-        if (first - start) % _BITS >= length
+        if (first - start) % BITS >= length
     )
     points, last = 1, -1
     for start, stop in sorted(unpierced, key=lambda window: window[1]):
@@ -62,7 +61,7 @@ def _prefixes(fingerprints: U64, rotations: U64, prefix_bits: int) -> U64:
     keys = np.empty((len(fingerprints), len(rotations)), np.uint64)
     for i in range(len(fingerprints)):
         for table in range(len(rotations)):
-            keys[i, table] = rotate_left(fingerprints[i], rotations[table]) >> np.uint64(64 - prefix_bits)
+            keys[i, table] = rotate_left(fingerprints[i], rotations[table]) >> np.uint64(BITS - prefix_bits)
     return keys
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from stream_dedup.arrays import I64, U64
 from stream_dedup.compiled.kernel import kernel
+from stream_dedup.fingerprint.simhash import BITS
 from stream_dedup.index.lookup.plan import TablePlan, rotate_left
 
 _TABLE_SHIFT = np.uint64(28)  # bits of the longest prefix
@@ -76,10 +77,10 @@ def _probe(fingerprints: U64, volatility: I64, rotations: U64, prefix_bits: int,
         used = 0
         for table in range(tables):
             rotation = rotations[table]
-            prefix = rotate_left(fingerprints[i], rotation) >> np.uint64(64 - prefix_bits)
+            prefix = rotate_left(fingerprints[i], rotation) >> np.uint64(BITS - prefix_bits)
             for place in range(prefix_bits):
-                # Place 0 is the lowest bit of the key: bit 64 - prefix_bits of the rotated fingerprint.
-                bit = (64 - prefix_bits + place - np.int64(rotation)) % 64
+                # Place 0 is the lowest bit of the key: bit BITS - prefix_bits of the rotated fingerprint.
+                bit = (BITS - prefix_bits + place - np.int64(rotation)) % BITS
                 _insert_by_cost(costs, flip, place, volatility[i, bit], np.uint64(1) << np.uint64(place))
             for probe in range(len(order)):
                 key = prefix

@@ -14,16 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_dedup.arrays import U64, Bytes
-from stream_dedup.compiled.hashing import mix64, range_of_key
+from stream_dedup.compiled.hashing import FNV_PRIME, HASH_OF_NONE, mix64, range_of_key
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import prefetch
 from stream_dedup.compiled.unaligned import WORD, put_word, word_at
 
 LEAST_POSTINGS = 48  # per block on average; twice as many are split into two blocks
 CHECKED = np.uint64(1 << 63)  # in the fence of a block: it was found sound since the run was opened
-_KEY_BITS = 64
+KEY_BITS = 64
 _1, _4 = np.uint64(1), np.uint64(4)
-_PRIME, _OFFSET = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)
 
 
 class KeyedPostings(NamedTuple):
@@ -75,7 +74,7 @@ def layout_of(entries: tuple[int, int], block_bits: int, zero_bits: int, detail_
         detail_bytes: bytes of a posting's detail.
     """
     first, stop = entries
-    key_bytes = _bytes_of(max(0, _KEY_BITS - block_bits - zero_bits))
+    key_bytes = _bytes_of(max(0, KEY_BITS - block_bits - zero_bits))
     return Layout(
         block_bits, zero_bits, first, key_bytes, max(1, _bytes_of((stop - first - 1).bit_length())), detail_bytes
     )
@@ -88,7 +87,7 @@ def block_bits_of(postings: int) -> int:
 
 def zero_bits_of(keys: U64) -> int:
     """Return how many of the lowest bits are zero in all keys: at most 63."""
-    together = int(np.bitwise_or.reduce(keys, initial=np.uint64(1 << (_KEY_BITS - 1))))
+    together = int(np.bitwise_or.reduce(keys, initial=np.uint64(1 << (KEY_BITS - 1))))
     return (together & -together).bit_length() - 1
 
 
@@ -124,7 +123,7 @@ def block_start(layout: Layout, rows: int, block: int) -> int:
 def block_of(layout: Layout, key: np.uint64) -> int:
     """Return the number of the block that a key is in, if it is in the section."""
     # In two steps, since a shift by 64 would do nothing.
-    return np.int64(key >> _1 >> np.uint64(_KEY_BITS - 1 - layout.block_bits))  # type: ignore[return-value]  # compiled
+    return np.int64(key >> _1 >> np.uint64(KEY_BITS - 1 - layout.block_bits))  # type: ignore[return-value]  # compiled
 
 
 @kernel
@@ -172,7 +171,7 @@ def unpack_rows(packed: Bytes, fences: U64, first: int, layout: Layout) -> tuple
         stop = rows_before(fences, block + 1) - rows_before(fences, 0)
         if not sound(packed, at, at + (stop - row) * row_bytes(layout)):
             return KeyedPostings(keyed.keys[:0], keyed.entries[:0], keyed.details[:0]), False
-        upper = np.uint64(first + block) << np.uint64(_KEY_BITS - 1 - layout.block_bits) << _1
+        upper = np.uint64(first + block) << np.uint64(KEY_BITS - 1 - layout.block_bits) << _1
         while row < stop:
             keyed.keys[row] = upper | _get(packed, at, layout.key_bytes) << np.uint64(layout.zero_bits)
             keyed.entries[row], keyed.details[row] = posting_at(packed, at, layout)
@@ -261,13 +260,13 @@ def _checksum(data: Bytes, start: int, stop: int) -> np.uint64:
 
     The eight bytes after them must be readable.
     """
-    even, odd = _OFFSET ^ np.uint64(stop - start), _OFFSET
+    even, odd = HASH_OF_NONE ^ np.uint64(stop - start), HASH_OF_NONE
     at = start
     while at + 2 * WORD <= stop:
-        even, odd = (even ^ word_at(data, at)) * _PRIME, (odd ^ word_at(data, at + WORD)) * _PRIME
+        even, odd = (even ^ word_at(data, at)) * FNV_PRIME, (odd ^ word_at(data, at + WORD)) * FNV_PRIME
         at += 2 * WORD
     if at + WORD <= stop:
-        even = (even ^ word_at(data, at)) * _PRIME
+        even = (even ^ word_at(data, at)) * FNV_PRIME
         at += WORD
-    odd = (odd ^ _get(data, at, stop - at)) * _PRIME
-    return mix64(even) ^ mix64(odd + _PRIME)
+    odd = (odd ^ _get(data, at, stop - at)) * FNV_PRIME
+    return mix64(even) ^ mix64(odd + FNV_PRIME)

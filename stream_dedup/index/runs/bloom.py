@@ -8,18 +8,17 @@ from math import ceil
 import numpy as np
 
 from stream_dedup.arrays import I64, U64
-from stream_dedup.compiled.hashing import range_of_key
+from stream_dedup.compiled.hashing import GOLDEN, range_of_key
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import AHEAD, prefetch
 
 # All bits of a key are in one cache line of the processor, so a look-up waits for memory once.
 _LINE_WORDS = 8
 LINE_BITS = 64 * _LINE_WORDS
-KEY_BITS = 6  # bits set per key
+BITS_SET = 6  # per key
 _POSITION_BITS = np.uint64(9)  # log2 of LINE_BITS
 _POSITION_SHIFT = np.uint64(64) - _POSITION_BITS
 _1, _6, _32, _63 = np.uint64(1), np.uint64(6), np.uint64(32), np.uint64(63)
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # times a key: the uppermost bits of the product depend on all bits of the key
 # Small filters are asked as often as large ones and take little memory, so they get more bits to be wrong less often.
 _GENEROUS = ((1 << 20, 16), (1 << 23, 12))
 _SPARING = 9  # bits per key
@@ -55,7 +54,7 @@ def put_in_filter(words: U64, keys: U64) -> None:
         if i + AHEAD < len(keys):
             prefetch(words, _line(words, keys[i + AHEAD]))
         line, positions = _line(words, keys[i]), _positions(keys[i])
-        for _ in range(KEY_BITS):
+        for _ in range(BITS_SET):
             position = positions >> _POSITION_SHIFT
             words[line + np.int64(position >> _6)] |= _1 << (position & _63)
             positions <<= _POSITION_BITS
@@ -87,9 +86,9 @@ def keep_possibly_present(words: U64, keys: U64, places: I64) -> int:
 def _holds(words: U64, key: np.uint64) -> int:
     """Return 1 if a filter may hold a key, else 0."""
     line, positions, bits = _line(words, key), _positions(key), _1
-    for step in range(KEY_BITS):
+    for step in range(BITS_SET):
         # Half of the bits give away nearly all absent keys, so the processor seldom predicts this branch wrong.
-        if step == KEY_BITS // 2 and bits == 0:
+        if step == BITS_SET // 2 and bits == 0:
             return 0
         position = positions >> _POSITION_SHIFT
         bits &= words[line + np.int64(position >> _6)] >> (position & _63)
@@ -106,5 +105,6 @@ def _line(words: U64, key: np.uint64) -> int:
 @kernel
 def _positions(key: np.uint64) -> np.uint64:
     """Return the positions of a key's bits in its line, one after another from the uppermost bits down."""
-    # The lowest bits of all keys may be zero, and the uppermost are the same for all keys of a line.
-    return (key ^ key >> _32) * _FACTOR
+    # The lowest bits of all keys may be zero, and the uppermost are the same for all keys of a line: those of the
+    # product depend on all bits of the key.
+    return (key ^ key >> _32) * GOLDEN

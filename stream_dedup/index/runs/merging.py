@@ -8,14 +8,13 @@ from typing import BinaryIO
 
 import numpy as np
 
-from stream_dedup.index.runs.blocks import KeyedPostings, block_bits_of
+from stream_dedup.index.runs.blocks import KEY_BITS, KeyedPostings, block_bits_of
 from stream_dedup.index.runs.order import in_order
 from stream_dedup.index.runs.postings import PostingKind
 from stream_dedup.index.runs.run import Run, RunWriter, SectionBounds
 from stream_dedup.index.runs.section import Section
 
 STRETCH_BITS = 10  # 2^10 blocks are merged at a time
-_KEY_BITS = 64
 
 
 def merge_runs(file: BinaryIO, runs: Sequence[Run], kinds: Sequence[PostingKind], floor: int) -> None:
@@ -57,5 +56,5 @@ def _merged(
 def key_ranges(block_bits: int) -> Iterator[tuple[int, int | None]]:
     """Yield the first key of each stretch of blocks, and the first key after it, None for the last stretch."""
     bits = max(0, block_bits - STRETCH_BITS)
-    begins = [stretch << (_KEY_BITS - bits) for stretch in range(1 << bits)]
+    begins = [stretch << (KEY_BITS - bits) for stretch in range(1 << bits)]
     return zip(begins, [*begins[1:], None], strict=True)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_dedup.arrays import I64, U16, U32
+from stream_dedup.compiled.hashing import CODE_POINTS
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.dictionary import Dictionary
 
 OUTSIDE, UNKNOWN = 0, 1  # codes of characters outside blocks, and of those within one that no word has
-_CODE_POINTS = 0x110000
 _MOST = 1 << 16
 # What a block consists of: Unicode's Han characters, and letters, digits and some signs of ASCII.
 _HAN = (
@@ -53,9 +53,9 @@ def alphabet_of(dictionary: Dictionary, more: U32) -> Alphabet:
         raise ValueError(
             f"the dictionaries have {len(known):,} different characters: at most {_MOST - 2:,} are allowed"
         )
-    inner = np.zeros(_CODE_POINTS, np.uint16)
+    inner = np.zeros(CODE_POINTS, np.uint16)
     inner[known[np.argsort(-use[known], kind="stable")]] = np.arange(2, len(known) + 2)
-    codes = np.zeros(_CODE_POINTS, np.uint16)
+    codes = np.zeros(CODE_POINTS, np.uint16)
     for block in (*_HAN, *(range(point, point + 1) for point in map(ord, _ASCII))):
         at = slice(block.start, block.stop)
         codes[at] = np.maximum(inner[at], UNKNOWN)
@@ -65,7 +65,7 @@ def alphabet_of(dictionary: Dictionary, more: U32) -> Alphabet:
 @kernel
 def _uses(points: U32, stops: I64, frequencies: I64) -> I64:
     """Return how often words with each code point occur, shape (0x110000,)."""
-    use = np.zeros(_CODE_POINTS, np.int64)
+    use = np.zeros(CODE_POINTS, np.int64)
     start = 0
     for word in range(len(stops)):
         for i in range(start, stops[word]):
