@@ -58,9 +58,11 @@ class NewEntries:
         return self.add(len(self.texts) + len(self._others) - 1, name, int(fixed["cluster"][0]), reserve=False)
 
     def get(self, number: int) -> Entries | None:
-        """Return the fixed part of an entry, shape (1,), None if its number is before the first."""
+        """Return the fixed part of an entry, shape (1,), None if the run has not added one of that number."""
+        if not self.first <= number < self.next:
+            return None
         at = number - self.first
-        return self._fixed(self._added[at : at + 1]) if at >= 0 else None
+        return self._fixed(self._added[at : at + 1])
 
     def all(self) -> tuple[Entries, list[bytes]]:
         """Return the fixed parts of all entries added, shape (m,), and the names of their articles, as UTF-8."""
