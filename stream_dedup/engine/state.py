@@ -128,7 +128,7 @@ class State:
         before = progress = self.progress
         overlay = Overlay(self.store)
         for steps in _by_generation(progress, commits):
-            step = joined(steps)
+            step = joined(steps, self.index.format)
             overlay.write(list(step_writes(overlay, self.index, progress, step)))
             progress = step.progress
         positions = {key: offset for commit, _ in commits for key, offset in commit.positions.items()}

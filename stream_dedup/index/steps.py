@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.index.entries.entries import Entries
+from stream_dedup.index.entries.entries import Entries, EntryFormat
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.records.generations import expire, put_records
 from stream_dedup.index.records.ledger import Progress
@@ -75,11 +75,16 @@ def _removals(store: Store, index: MultiIndex, step: Step) -> Iterator[Put]:
             yield removed_put(number, index.format.pack(index.format.fixed([packed]), [b""])[0])
 
 
-def joined(steps: Sequence[Step]) -> Step:
-    """Return consecutive steps as one step; only the last may begin a generation."""
+def joined(steps: Sequence[Step], layout: EntryFormat) -> Step:
+    """Return consecutive steps as one step; only the last may begin a generation.
+
+    Args:
+        steps: the steps, in order.
+        layout: format of their entries.
+    """
     return Step(
         steps[-1].progress,
-        np.concatenate([step.entries for step in steps]),
+        layout.joined([step.entries for step in steps]),
         [entry for step in steps for entry in step.packed],
         [number for step in steps for number in step.removed],
         [puts for step in steps for puts in step.records],
