@@ -40,6 +40,9 @@ def epoch_of_state(directory: Path) -> Epoch:
         StoreError: there is no state, or it cannot be read.
     """
     if not is_state(directory):
-        raise StoreError(f"{directory} is not a state directory")
+        raise StoreError(
+            f"{directory} is not a state directory: name one that `stream-dedup dedup --state` made, or the "
+            "state.directory of a service with these settings"
+        )
     with RocksStore(directory, read_only=True) as store:
         return load_epoch(store)

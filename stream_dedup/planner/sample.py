@@ -95,7 +95,7 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
 
     Raises:
         FileFormatError: the file is missing or cannot be read, has too few articles or only copies of one, or none of
-            them can be cut to the similarity.
+            them can be cut or padded to the similarity.
     """
     check_files([path])
     articles = list(islice(_articles(path, settings), most))
@@ -116,7 +116,10 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
     chance = random.Random(seed)  # noqa: S311  # the same copies in every run
     copied, copies = _copies([article.body for article in indexed], similarity, chance)
     if not copied:
-        raise FileFormatError(f"{path}: no article can be cut to {similarity:g} of its text at sentence boundaries")
+        raise FileFormatError(
+            f"{path}: no article can be cut or padded by whole sentences to a similarity of {similarity:g}: give a "
+            "sample with longer articles, or another similarity"
+        )
     return Sample(
         len(articles),
         in_index / len(articles),

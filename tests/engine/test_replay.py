@@ -305,7 +305,7 @@ def test_commit_is_read_as_it_was_written(monkeypatch: pytest.MonkeyPatch, part_
 def test_foreign_record_is_refused(key: bytes | None, value: bytes | None) -> None:
     """A record that stream_dedup did not write is not taken for one of its own."""
     reader, _ = _records()
-    with pytest.raises(ChangelogError, match="does not belong in a changelog"):
+    with pytest.raises(ChangelogError, match=r"does not belong in a changelog .* begin a new index"):
         reader.feed(key, value)
 
 

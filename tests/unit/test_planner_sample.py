@@ -118,6 +118,18 @@ def test_articles_come_by_a_pipe_too(sample: Sample, tmp_path: Path, bodies: lis
     writer.join()
 
 
+def test_articles_without_copies_are_refused(tmp_path: Path) -> None:
+    """If no article can be cut or padded, the message says so, and what to try."""
+    path = tmp_path / "short.jsonl"
+    bodies = ["".join(chr(0x4E00 + 90 * number + place) for place in range(90)) for number in range(100)]
+    rows = [{"id": str(number), "body": body} for number, body in enumerate(bodies)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with pytest.raises(
+        FileFormatError, match=r"short\.jsonl: .*cut or padded .* 0\.8: give a sample with longer articles"
+    ):
+        measured_sample(path, Settings(), 0.8, 1_000)
+
+
 def test_too_few_articles_are_refused(tmp_path: Path) -> None:
     """Three articles are not enough; the message gives the file and the minimum."""
     path = tmp_path / "few.jsonl"

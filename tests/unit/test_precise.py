@@ -151,14 +151,16 @@ def test_user_words_stand_behind_those_of_the_dictionary() -> None:
 
 
 def test_too_many_different_words_are_refused() -> None:
-    """The error gives the number of words, which exceeds what a cell can hold."""
+    """The error gives the numbers of words and cells, their limits, and the setting to change."""
     frequencies = np.ones(3, np.int64)
     nodes = Nodes(np.zeros(3, np.int32), np.zeros(3, np.uint16), frequencies, np.zeros(3, np.int32))
-    with pytest.raises(ValueError, match="too many words: 3"):
+    with pytest.raises(
+        ValueError, match=r"2,097,152, whose 3 prefixes .* at most 2,097,149 words .* text\.user_dictionary"
+    ):
         double_array(nodes, 3, np.array([0, 1, 1 << 21]))
 
 
 def test_too_many_different_characters_are_refused() -> None:
-    """The error gives the number of characters and the number of available codes."""
-    with pytest.raises(ValueError, match=r"84,\d{3} different characters: at most 65,534"):
+    """The error gives the number of characters, its limit, and the setting to change."""
+    with pytest.raises(ValueError, match=r"84,\d{3} different characters: at most 65,534 .* text\.user_dictionary"):
         segmenter("compiled", (UserWord("".join(map(chr, range(0x10000, 0x10000 + 70_000))), 1, "n"),))

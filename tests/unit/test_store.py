@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_dedup.index.stores import rocks
+from stream_dedup.index.stores.errors import store_error
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import (
     Drop,
@@ -478,13 +479,22 @@ def test_error_of_the_closing_does_not_hide_the_one_that_led_to_it(
         pass
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
-def test_directory_that_may_not_be_written_is_told_with_the_way_out(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "way_out"), [(errno.EACCES, "grant it to the user that this process runs as"), (errno.EROFS, "writable")]
+)
+def test_directory_that_may_not_be_written_is_told_with_the_way_out(number: int, way_out: str, tmp_path: Path) -> None:
     """For a volume of another user or mounted read-only, the error names the setting and what to do."""
     store = _rocks(tmp_path)
-    with pytest.raises(StoreError, match=rf"{tmp_path}.*the user that the service runs as.*state\.directory"):
+    with pytest.raises(StoreError, match=rf"{tmp_path}.*{way_out}.*state\.directory"):
         _fail_to_make(store, "run", OSError(number, os.strerror(number)))
     store.close()
+
+
+def test_reader_without_permission_is_not_told_to_write(tmp_path: Path) -> None:
+    """A process that only reads, as the API does, needs no permission to write."""
+    told = str(store_error("read", tmp_path, OSError(errno.EACCES, "Permission denied")))
+    assert told.startswith(f"cannot read the state directory {tmp_path}: permission denied")
+    assert "write" not in told
 
 
 def test_store_that_is_read_removes_no_files(tmp_path: Path) -> None:

@@ -151,7 +151,9 @@ def check_format(store: Store, settings: Mapping[str, Any], *, claim: bool = Tru
     """
     (stored,) = store.get_many(Family.META, [_FORMAT_KEY])
     if stored is None and not claim:
-        raise StoreError("the state is still being created: there is nothing in it yet")
+        raise StoreError(
+            "the state is still being created: wait until the service has started, or start it (`stream-dedup run`)"
+        )
     if stored is None:
         store.write([Put(Family.META, _FORMAT_KEY, orjson.dumps({"version": FORMAT_VERSION, "settings": settings}))])
         return

@@ -32,6 +32,7 @@ from stream_dedup.index.runs.blocks import (
 from stream_dedup.index.runs.bloom import aligned_to_cache_lines, empty_filter, put_in_filter
 from stream_dedup.index.runs.hits import Hits
 from stream_dedup.index.runs.section import Section, find_in_section
+from stream_dedup.index.stores.errors import REPAIR
 from stream_dedup.index.stores.store import StoreDamagedError
 
 _FOOTER = struct.Struct("<8sQQQH")  # magic, first entry, stop, bytes of blocks, sections
@@ -296,7 +297,4 @@ def _read(descriptor: int, offset: int, count: int) -> bytes:
 
 def damaged_run(name: str, what: str) -> StoreDamagedError:
     """Return the error for a damaged run."""
-    return StoreDamagedError(
-        f"the file {name} of the state's posting lists is damaged: {what}. Restore the state from its changelog "
-        "(`stream-dedup state restore --fresh`), replace it with a snapshot, or remove it to start a new one"
-    )
+    return StoreDamagedError(f"the file {name} of the state's posting lists is damaged: {what}; {REPAIR}")

@@ -7,6 +7,12 @@ from pathlib import Path
 
 from stream_dedup.index.stores.store import StoreDamagedError, StoreError, StoreFullError, StoreLockedError
 
+# What to do about a damaged state.
+REPAIR = (
+    "restore the state from its changelog (`stream-dedup state restore --fresh`), replace it with a snapshot, or "
+    "remove it to start a new one"
+)
+
 
 def store_error(action: str, directory: Path, error: Exception) -> StoreError:
     """Return the error that the users of a store get for an error of RocksDB or the system.
@@ -26,16 +32,17 @@ def store_error(action: str, directory: Path, error: Exception) -> StoreError:
         return StoreFullError(
             f"cannot {action} the state directory {directory}: its disk is full; free up space on it ({text})"
         )
-    if "Permission denied" in text or "Read-only file system" in text:
+    if "Permission denied" in text:
         return StoreError(
-            f"cannot {action} the state directory {directory}: this process may not write there; make the user that "
-            f"the service runs as its owner, or name another directory (state.directory) ({text})"
+            f"cannot {action} the state directory {directory}: permission denied; grant it to the user that this "
+            f"process runs as, or name another directory (state.directory) ({text})"
+        )
+    if "Read-only file system" in text:
+        return StoreError(
+            f"cannot {action} the state directory {directory}: its file system is read-only; mount it writable, or "
+            f"name another directory (state.directory) ({text})"
         )
     missing = "No such file" in text and any(directory.glob("CURRENT"))
     if "Corruption" in text or missing:
-        return StoreDamagedError(
-            f"cannot {action} the state directory {directory}: it is damaged; restore it from its "
-            "changelog (`stream-dedup state restore --fresh`), replace it with a snapshot, or remove "
-            f"it to start a new one ({text})"
-        )
+        return StoreDamagedError(f"cannot {action} the state directory {directory}: it is damaged; {REPAIR} ({text})")
     return StoreError(f"cannot {action} the state directory {directory}: {text}; see state.directory")

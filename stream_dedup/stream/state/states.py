@@ -111,8 +111,8 @@ def refusal(settings: Settings, changelogs: Sequence[str], others: Sequence[Path
     told = f": {'; '.join(differing)}" if differing else ""
     return StoreError(
         f"the index has a state of other settings ({', '.join(there)}), whose fingerprints cannot be compared with "
-        f"those of the current settings{told}. Restore the old settings; or rebuild the state from the input topics "
-        "with `stream-dedup state rebuild`; or begin a new index (state.name and state.directory)"
+        f"those of the current ones{told}. Change them back, build a new state from the input topics with "
+        "`stream-dedup state rebuild`, or begin a new index (state.name and state.directory)"
     )
 
 

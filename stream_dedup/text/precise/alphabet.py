@@ -51,7 +51,8 @@ def alphabet_of(dictionary: Dictionary, more: U32) -> Alphabet:
     known = np.flatnonzero(use)
     if len(known) > _MOST - 2:
         raise ValueError(
-            f"the dictionaries have {len(known):,} different characters: at most {_MOST - 2:,} are allowed"
+            f"the dictionaries have {len(known):,} different characters: at most {_MOST - 2:,} are allowed. Remove "
+            "words with rare characters from text.user_dictionary"
         )
     inner = np.zeros(CODE_POINTS, np.uint16)
     inner[known[np.argsort(-use[known], kind="stable")]] = np.arange(2, len(known) + 2)

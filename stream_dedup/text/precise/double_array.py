@@ -37,8 +37,12 @@ def double_array(nodes: Nodes, alphabet: int, numbers: I64) -> I64:
     several = several[np.argsort(-nodes.children[several], kind="stable")]
     bases, places = _placed(nodes, alphabet, several, np.flatnonzero(nodes.children == 1))
     length = int(places.max()) + alphabet
-    if length > _NO_PARENT or int(numbers.max()) >= _NUMBER_LIMIT:
-        raise ValueError(f"the dictionaries have too many words: {len(numbers):,} prefixes")
+    words = int(numbers.max())
+    if length > _NO_PARENT or words >= _NUMBER_LIMIT:
+        raise ValueError(
+            f"the dictionaries have too many words: {words:,}, whose {len(numbers):,} prefixes take {length:,} cells; "
+            f"at most {_NUMBER_LIMIT - 1:,} words and {_NO_PARENT:,} cells are allowed. Shorten text.user_dictionary"
+        )
     cells = np.zeros(length, np.int64)
     parents = places[nodes.parents].astype(np.int64)
     parents[:alphabet] = _NO_PARENT
