@@ -185,7 +185,7 @@ def _stats(settings: Settings) -> dict[str, Any]:
     digest = digest_of(settings)
     with opened_to_read(settings) as store:
         state = State(store, settings, comparability(settings))
-        progress, place = state.progress, state.place
+        progress, place, epoch_state = state.progress, state.place, state.epoch_state
         return {
             "directory": str(state_to_read(settings)),
             "format": FORMAT_VERSION,
@@ -199,10 +199,10 @@ def _stats(settings: Settings) -> dict[str, Any]:
                 {"number": one.number, "since": iso(one.start_ms, "seconds"), "first_entry": one.first_entry}
                 for one in progress.generations
             ],
-            "idf_epoch": state.epoch.number,
-            "idf_words": state.counts.words,
-            "idf_documents": state.counts.documents,
-            "learnt_lines": state.lines.lines,
+            "idf_epoch": epoch_state.epoch.number,
+            "idf_words": epoch_state.counts.words,
+            "idf_documents": epoch_state.counts.documents,
+            "learnt_lines": epoch_state.lines.lines,
             **_places(state.positions(), from_files=is_of_files(settings)),
             "bytes": {str(family): size for family, size in store.sizes().items()},
             "other_states": [str(path) for path in other_states(settings, digest)],

@@ -130,7 +130,7 @@ class Batch:
         self._prepared = prepared
         self._base = self._progress = state.progress
         self._store = Overlay(state.store)
-        self._epochs = Epochs(parts.fingerprinter, self._store, state.counts, state.epoch, state.sample, state.lines)
+        self._epochs = Epochs(parts.fingerprinter, self._store, state.epoch_state)
         self._pending = Pending(state.index)
         self._outcomes: list[Outcome] = []
         self._withdrawals = 0  # among the items that already have outcomes
@@ -153,26 +153,12 @@ class Batch:
             self._stage(entries, self._book(entries))
         return Judged(
             self._outcomes,
-            self._change(),
+            Change(self._steps, self._store.staged, self._base, self._epochs.state),
             self._successions,
             self._clusters,
             self._tally,
             self._epochs.drifts,
             self._watch.seconds,
-        )
-
-    def _change(self) -> Change:
-        epochs = self._epochs
-        return Change(
-            self._steps,
-            self._store.staged,
-            self._base,
-            epochs.counts,
-            epochs.epoch,
-            epochs.counted,
-            epochs.sample,
-            epochs.lines,
-            epochs.counted_lines,
         )
 
     # ------------------------------------------------------------------------------------------------ articles
@@ -207,7 +193,7 @@ class Batch:
 
     def _features(self, articles: Sequence[Article], numbers: I64) -> Features:
         """Return the features of articles; `numbers` counts the articles of the whole batch."""
-        learnt = self._epochs.lines.learnt
+        learnt = self._epochs.state.lines.learnt
 
         def anew(places: I64) -> Features:
             features = self._parts.features([articles[place] for place in places.tolist()], learnt)
@@ -220,7 +206,7 @@ class Batch:
 
     def _room(self, times: I64) -> int:
         """Return how many articles there may be until the epoch or the generation ends."""
-        room = self._settings.idf.articles_of(self._epochs.epoch.number) - self._progress.epoch_judged
+        room = self._settings.idf.articles_of(self._epochs.state.epoch.number) - self._progress.epoch_judged
         last = self._parts.window.begins_generation(times[:room], self._progress)
         return room if last is None else last + 1
 
@@ -243,7 +229,13 @@ class Batch:
         search = Search(self._index, self._store, features, times.window, scopes, floor, self._pending.young)
         found = self._found(search, _RunToJudge(articles, prior_versions, times), features)
         run = JudgedRun(
-            articles, prior_versions, found.features, found.candidates, found.verdicts, times, self._epochs.epoch.number
+            articles,
+            prior_versions,
+            found.features,
+            found.candidates,
+            found.verdicts,
+            times,
+            self._epochs.state.epoch.number,
         )
         entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))
         book = self._book(entries)
@@ -290,7 +282,7 @@ class Batch:
         segmented: Bool,
     ) -> _Found:
         """Look up the tables as well, for articles that are segmented and not proved to be copies."""
-        fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.epoch)
+        fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.state.epoch)
         self._watch.lap("simhash")
         search.look_up_tables(fingerprints, sums, proven, segmented)
         candidates = search.candidates()
@@ -384,7 +376,7 @@ class Batch:
         """
         generations = self._parts.window.generations(before, times, entries)
         epoch_judged = before.epoch_judged + len(times)
-        most = self._settings.idf.articles_of(self._epochs.epoch.number)
+        most = self._settings.idf.articles_of(self._epochs.state.epoch.number)
         if generations[-1].number != before.generation or epoch_judged >= most:
             epoch_judged = 0
         return Progress(

@@ -135,8 +135,8 @@ class Deduplicator(SelfClosing):
         articles = [item for item in items if isinstance(item, Article)]
         if not articles:
             return None
-        prepared = self._parts.prepared(articles, self.state.lines.learnt, self._copy_predictor)
-        return prepared if awaited() else self._parts.fingerprinted(prepared, self.state.epoch)
+        prepared = self._parts.prepared(articles, self.state.epoch_state.lines.learnt, self._copy_predictor)
+        return prepared if awaited() else self._parts.fingerprinted(prepared, self.state.epoch_state.epoch)
 
     def decide(self, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None) -> Judged:
         """Judge a batch without changing anything: `apply` its change before deciding the next batch.
@@ -195,7 +195,7 @@ class Deduplicator(SelfClosing):
     @property
     def epoch(self) -> Epoch:
         """The epoch of the document counts."""
-        return self.state.epoch
+        return self.state.epoch_state.epoch
 
     def positions(self) -> dict[tuple[str, int], int]:
         """Return the next input offset by topic and partition, as of the last change.
@@ -207,11 +207,11 @@ class Deduplicator(SelfClosing):
 
     def vocabulary(self) -> int:
         """Return how many words are counted."""
-        return self.state.counts.words
+        return self.state.epoch_state.counts.words
 
     def learnt_lines(self) -> int:
         """Return how many lines have been learnt to be their sites'."""
-        return self.state.lines.lines
+        return self.state.epoch_state.lines.lines
 
     def close(self) -> None:
         """Release the directory. Nothing can be decided afterwards; `progress` remains available."""

@@ -3,8 +3,8 @@
 Knows when to count, freeze and measure; knows nothing of how articles are judged.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from stream_dedup.arrays import I64, U64
 from stream_dedup.fingerprint.drift import Drift, DriftSample
@@ -14,6 +14,35 @@ from stream_dedup.index.stores.store import Put, Store
 from stream_dedup.text.idf import Counts, DocumentCounts, Epoch, delta_of
 from stream_dedup.text.learnt import LineCounts
 from stream_dedup.text.lines import EndLines
+
+
+@dataclass(frozen=True, slots=True)
+class EpochState:
+    """The epoch in force, and the counts for the next one.
+
+    Attributes:
+        epoch: the epoch.
+        counts: live document counts, without those in `counted`.
+        lines: live counts of lines, without those in `counted_lines`, and the lines learnt as of the epoch.
+        sample: newest articles of the epoch; in memory only.
+        counted: counts to add to `counts`: a number of articles, and how many of them contain each word.
+        counted_lines: counts to add to `lines`.
+    """
+
+    epoch: Epoch
+    counts: DocumentCounts
+    lines: LineCounts
+    sample: DriftSample = field(default_factory=DriftSample)
+    counted: Sequence[tuple[int, Counts]] = ()
+    counted_lines: Sequence[Counts] = ()
+
+    def settled(self) -> "EpochState":
+        """Add what was counted to the live counts, and return the state with nothing left to add."""
+        for documents, words in self.counted:
+            self.counts.add(documents, words)
+        for lines in self.counted_lines:
+            self.lines.add(lines)
+        return replace(self, counted=(), counted_lines=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,41 +66,22 @@ class CountInput:
 
 
 class Epochs:
-    """The epoch in force and the counts for the next one, in the course of a batch. Its arguments are not modified.
+    """The epochs in the course of a batch. Counts are only noted, not added: a batch may yet be given up.
 
     Args:
         fingerprinter: fingerprinter of the engine.
         store: the state, with what the batch has changed so far.
-        counts: live counts before the batch.
-        epoch: epoch in force before the batch.
-        sample: sample of the articles counted in that epoch.
-        lines: live counts of lines before the batch.
+        state: epoch in force before the batch.
 
     Attributes:
-        counts: live counts, without those in `counted`.
-        epoch: epoch in force.
-        sample: sample of the articles counted in it.
-        counted: counts to add to `counts`: a number of articles, and how many of them contain each word.
-        lines: live counts of lines, without those in `counted_lines`, and the lines learnt.
-        counted_lines: counts to add to `lines`.
+        state: epoch in force.
         drifts: drifts at the beginnings of new epochs, where they could be measured.
     """
 
-    def __init__(
-        self,
-        fingerprinter: Fingerprinter,
-        store: Store,
-        counts: DocumentCounts,
-        epoch: Epoch,
-        sample: DriftSample,
-        lines: LineCounts,
-    ) -> None:
+    def __init__(self, fingerprinter: Fingerprinter, store: Store, state: EpochState) -> None:
         self._fingerprinter = fingerprinter
         self._store = store
-        self.counts, self.epoch, self.sample = counts, epoch, sample
-        self.lines = lines
-        self.counted: list[tuple[int, Counts]] = []
-        self.counted_lines: list[Counts] = []
+        self.state = state
         self.drifts: list[Drift] = []
 
     def count(self, step: int, run: CountInput) -> Iterator[Put]:
@@ -87,30 +97,33 @@ class Epochs:
             yield from self._count_lines(step, run.features.lines, run.told)
 
     def _count_words(self, step: int, run: CountInput) -> Iterator[Put]:
-        terms = run.features.terms
+        before, terms = self.state, run.features.terms
         delta = delta_of(terms.offsets, terms.hashes, run.unique)
-        self.counted.append((len(run.unique), delta))
-        self.sample = self.sample.followed_by(run.features, run.fingerprints, run.unique)
-        yield from delta_puts(step, self.epoch.number, len(run.unique), delta)
+        self.state = replace(
+            before,
+            sample=before.sample.followed_by(run.features, run.fingerprints, run.unique),
+            counted=[*before.counted, (len(run.unique), delta)],
+        )
+        yield from delta_puts(step, before.epoch.number, len(run.unique), delta)
 
     def _count_lines(self, step: int, lines: EndLines, told: I64) -> Iterator[Put]:
-        fresh = self.lines.fresh(lines, told, self.counted_lines)
+        before = self.state
+        fresh = before.lines.fresh(lines, told, before.counted_lines)
         if len(fresh):
             delta = delta_of(lines.offsets, lines.keys, fresh)
-            self.counted_lines.append(delta)
-            yield from line_delta_puts(step, self.epoch.number, len(fresh), delta)
+            self.state = replace(before, counted_lines=[*before.counted_lines, delta])
+            yield from line_delta_puts(step, before.epoch.number, len(fresh), delta)
 
     def end(self) -> Iterator[Put]:
         """Begin the next epoch, and yield the writes that store it in place of all earlier counts."""
-        self.counts = self.counts.copy()
-        for documents, words in self.counted:
-            self.counts.add(documents, words)
-        self.counted = []
-        self.epoch = self.counts.freeze(self.epoch.number + 1)
-        drift = self.sample.drift(self._fingerprinter, self.epoch)
+        ended = self.state
+        counts = ended.counts.copy()
+        for documents, words in ended.counted:
+            counts.add(documents, words)
+        epoch = counts.freeze(ended.epoch.number + 1)
+        lines = ended.lines.freeze(ended.counted_lines)
+        self.state = EpochState(epoch, counts, ended.lines.followed_by(lines))
+        drift = ended.sample.drift(self._fingerprinter, epoch)
         self.drifts += [drift] if drift else []
-        self.sample = DriftSample()
-        yield from epoch_puts(self._store, self.epoch)
-        frozen = self.lines.freeze(self.counted_lines)
-        self.lines, self.counted_lines = self.lines.followed_by(frozen), []
-        yield from line_epoch_puts(self._store, self.epoch.number, frozen)
+        yield from epoch_puts(self._store, epoch)
+        yield from line_epoch_puts(self._store, epoch.number, lines)

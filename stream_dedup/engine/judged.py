@@ -11,12 +11,11 @@ import numpy as np
 from stream_dedup.arrays import I64
 from stream_dedup.article import Decision, Succession, Unjudged, Withdrawn
 from stream_dedup.engine.clusters import Cluster
-from stream_dedup.fingerprint.drift import Drift, DriftSample
+from stream_dedup.engine.epochs import EpochState
+from stream_dedup.fingerprint.drift import Drift
 from stream_dedup.index.records.ledger import Progress
 from stream_dedup.index.steps import Step
 from stream_dedup.index.stores.store import Write
-from stream_dedup.text.idf import Counts, DocumentCounts, Epoch
-from stream_dedup.text.learnt import LineCounts
 
 Outcome = Decision | Withdrawn | Unjudged
 
@@ -29,23 +28,13 @@ class Change:
         steps: steps in order; the changelog stores these.
         writes: the writes that carry them out, for the store.
         base: progress of the state before the change.
-        counts: live document counts, without those in `counted`.
-        epoch: epoch of the counts after the change.
-        counted: counts to add to `counts`: a number of articles, and how many of them contain each word.
-        sample: newest articles of that epoch; in memory only.
-        lines: live counts of lines, without those in `counted_lines`, and the lines learnt as of that epoch.
-        counted_lines: counts to add to `lines`.
+        epoch_state: the epoch after the change.
     """
 
     steps: Sequence[Step]
     writes: Sequence[Write]
     base: Progress
-    counts: DocumentCounts
-    epoch: Epoch
-    counted: Sequence[tuple[int, Counts]]
-    sample: DriftSample
-    lines: LineCounts
-    counted_lines: Sequence[Counts]
+    epoch_state: EpochState
 
     @property
     def progress(self) -> Progress:

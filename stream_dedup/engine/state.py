@@ -6,8 +6,8 @@ Knows how changes are made and how a changelog is replayed; knows nothing of how
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from stream_dedup.engine.epochs import EpochState
 from stream_dedup.engine.judged import Change
-from stream_dedup.fingerprint.drift import DriftSample
 from stream_dedup.index.changelog import ChangelogError, Commit
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.records.counts import load_counts, load_lines
@@ -107,7 +107,7 @@ class State:
             puts += [place.put(), *self._starts(change.base, [(Commit(change.steps, positions), place.offset)])]
         self.store.write([*change.writes, *puts])
         self._advance(change.steps, place)
-        self._count(change)
+        self.epoch_state = change.epoch_state.settled()
 
     def replay(self, commits: Sequence[tuple[Commit, int]], topic: str) -> None:
         """Apply commits from the changelog in one atomic write; very many of them, faster, in several writes.
@@ -160,16 +160,9 @@ class State:
         self.store.close()
 
     def _load_counts(self) -> None:
-        self.counts, self.epoch = load_counts(self.store, self._settings.idf.max_words)
-        self.lines = load_lines(self.store, learn_rule_of(self._settings.text), self.epoch.number)
-        self.sample = DriftSample()  # empty: the articles of the previous one may be of an earlier epoch
-
-    def _count(self, change: Change) -> None:
-        self.counts, self.epoch, self.sample, self.lines = change.counts, change.epoch, change.sample, change.lines
-        for documents, words in change.counted:
-            self.counts.add(documents, words)
-        for lines in change.counted_lines:
-            self.lines.add(lines)
+        counts, epoch = load_counts(self.store, self._settings.idf.max_words)
+        lines = load_lines(self.store, learn_rule_of(self._settings.text), epoch.number)
+        self.epoch_state = EpochState(epoch, counts, lines)  # without a sample, as that may be of an earlier epoch
 
     def _check_order(self, steps: Sequence[Step]) -> None:
         number = self.progress.steps

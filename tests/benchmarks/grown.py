@@ -82,7 +82,7 @@ class Filling:
         """Apply a step."""
         state = self.state
         writes = list(step_writes(state.store, state.index, state.progress, step))
-        change = Change([step], writes, state.progress, state.counts, state.epoch, [], state.sample, state.lines, [])
+        change = Change([step], writes, state.progress, state.epoch_state)
         state.apply(change, {}, None)
 
     def question(self, number: int) -> "Question":

@@ -115,12 +115,12 @@ def test_replica_that_follows_the_changelog_forgets_its_sample() -> None:
         with restored(log, _SETTINGS) as other:
             written(active, log, [stream[40:60]])
             other.process(stream[40:60])
-            assert len(other.state.sample) > 0
+            assert len(other.state.epoch_state.sample) > 0
             begin = log.end
             written(active, log, [stream[60:90]])
             follow(other, log, begin)
             other.state.refresh()
-            assert len(other.state.sample) == 0
+            assert len(other.state.epoch_state.sample) == 0
 
 
 @pytest.mark.parametrize("size", [1, 7, 512])

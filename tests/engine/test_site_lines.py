@@ -114,8 +114,12 @@ def test_batches_make_no_difference(cuts: set[int]) -> None:
     with Deduplicator(settings=_SETTINGS) as whole, Deduplicator(settings=_SETTINGS) as cut:
         expected = whole.add_batch(stream)
         assert [decision for part in parts(stream, cuts) for decision in cut.add_batch(part)] == expected  # type: ignore[arg-type]
-        assert sorted(cut.state.lines.learnt.tolist()) == sorted(whole.state.lines.learnt.tolist())
-        assert sorted(cut.state.lines.packed().tolist()) == sorted(whole.state.lines.packed().tolist())
+        assert sorted(cut.state.epoch_state.lines.learnt.tolist()) == sorted(
+            whole.state.epoch_state.lines.learnt.tolist()
+        )
+        assert sorted(cut.state.epoch_state.lines.packed().tolist()) == sorted(
+            whole.state.epoch_state.lines.packed().tolist()
+        )
 
 
 def _batches(stream: list[Article]) -> Iterator[list[Article]]:
@@ -143,9 +147,9 @@ def test_lines_are_there_after_reopening(tmp_path: Path) -> None:
     stream = _stream(100)
     with Deduplicator(tmp_path, _SETTINGS) as engine:
         engine.add_batch(stream)
-        learnt, counts = engine.learnt_lines(), sorted(engine.state.lines.packed().tolist())
+        learnt, counts = engine.learnt_lines(), sorted(engine.state.epoch_state.lines.packed().tolist())
     with Deduplicator(tmp_path, _SETTINGS) as engine:
-        assert (engine.learnt_lines(), sorted(engine.state.lines.packed().tolist())) == (learnt, counts)
+        assert (engine.learnt_lines(), sorted(engine.state.epoch_state.lines.packed().tolist())) == (learnt, counts)
         assert learnt == 10
 
 
@@ -154,7 +158,7 @@ def test_nothing_is_learnt_where_the_settings_say_so() -> None:
     with Deduplicator(settings=_OFF) as engine:
         decisions = engine.add_batch(_stream(2 * _EPOCH))
         assert _links(decisions)[2:] == [f"5-{number % 2}" for number in range(2, 2 * _EPOCH)]
-        assert (engine.learnt_lines(), len(engine.state.lines.packed())) == (0, 0)
+        assert (engine.learnt_lines(), len(engine.state.epoch_state.lines.packed())) == (0, 0)
         assert not [key for pairs in contents(engine).values() for key, _ in pairs if key.startswith(b"lines")]
 
 
@@ -179,7 +183,7 @@ def test_story_that_a_site_repeats_teaches_nothing() -> None:
     with Deduplicator(settings=_SETTINGS) as engine:
         engine.add_batch(stream)
         assert (engine.epoch.number, engine.learnt_lines()) == (1, 0)
-        assert max(count for _, count in engine.state.lines.packed().tolist()) <= 9
+        assert max(count for _, count in engine.state.epoch_state.lines.packed().tolist()) <= 9
 
 
 def test_bulletins_of_a_site_stay_told_apart() -> None:
