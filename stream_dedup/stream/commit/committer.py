@@ -33,13 +33,13 @@ class Committer:
     Args:
         engine: decided the changes; they are applied to its state.
         writer: writes to Kafka.
-        changelog: the changelog's name and topic id, see `Topics.identity`.
+        identity: the changelog's name and topic id, see `Topics.identity`.
     """
 
-    def __init__(self, engine: Deduplicator, writer: Writer, changelog: str) -> None:
+    def __init__(self, engine: Deduplicator, writer: Writer, identity: str) -> None:
         self._engine = engine
         self._writer = writer
-        self._changelog = changelog
+        self._identity = identity
 
     def commit(
         self, change: Change, positions: Mapping[Place, int], watch: Stopwatch, group: GroupOffsets | None = None
@@ -62,7 +62,7 @@ class Committer:
         offsets, metadata = group or GroupOffsets({}, None)
         behind = self._writer.commit(list(commit_records(self._engine.commit_of(change, positions))), offsets, metadata)
         watch.lap("transaction")
-        place = ChangelogPosition(self._changelog, behind) if behind is not None else None
+        place = ChangelogPosition(self._identity, behind) if behind is not None else None
         self._engine.apply(change, positions, place)
         watch.lap("apply")
 
