@@ -101,7 +101,7 @@ def article_shown(article: ArticleAnswer) -> RenderableType:
             "decision": f"{article.decision}{relation}",
             "canonical": "itself" if article.canonical == article.id else article.canonical,
             "cluster": str(article.cluster),
-            "copy of": (article.link.matched or "an article that has been forgotten") if article.link else "",
+            "copy of": (article.link.matched or "an article that is no longer known") if article.link else "",
             "because": link_shown(article.link) if article.link else "",
             "source": article.source,
             "published": time_shown(article.published_at),
@@ -231,7 +231,7 @@ def _member(member: MemberAnswer) -> list[Text | str]:
         return [*first, "canonical" if member.canonical else "", "", "", "", "", ""]
     relation = str(link.relation or "") + (", canonical" if member.canonical else "")
     measures = [share_shown(link.jaccard), share_shown(link.containment), _number(link.hamming)]
-    return [*first, relation, *measures, str(link.candidate_source), plain(link.matched or "forgotten")]
+    return [*first, relation, *measures, str(link.candidate_source), plain(link.matched or "no longer known")]
 
 
 def _timeline(moments: Sequence[TimelineInterval], width: int) -> FittingTable:

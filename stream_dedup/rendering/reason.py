@@ -35,7 +35,7 @@ def reason_shown(reason: ReasonAnswer, *, marks: bool) -> RenderableType:
         {
             "decided": decided,
             "stream's time": time_shown(link.stream_time) if link is not None else "",
-            "since then": "the second was revised: its current text is compared" if reason.revised else "",
+            "since then": "the second article has been revised: its current text is compared" if reason.revised else "",
         }
     )
     bodies = reason.first.body, reason.second.body
@@ -59,7 +59,7 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
         names: of the two texts.
     """
     keys = measures.keys
-    verdict = Text(measures.relation or "not a duplicate", "bold green" if measures.relation else "bold")
+    verdict = Text(measures.relation or "not a copy", "bold green" if measures.relation else "bold")
     return Group(
         verdict.append(f"  {measures.verdict}", "not bold default"),
         Text(),

@@ -199,7 +199,7 @@ def test_pasted_text_is_told_what_it_is_like(page: Watched) -> None:
         "全新的一段文字，讲的是海边的灯塔、守塔的老人和他养的三只猫，与别处毫无相似。"
     )
     page.page.get_by_role("button", name="Compare").click()
-    expect(page.page.locator("#similar-answer")).to_contain_text("resembles nothing known")
+    expect(page.page.locator("#similar-answer")).to_contain_text("resembles no known article")
 
 
 def test_hostile_text_is_shown_and_runs_nothing(page: Watched, site: _Site) -> None:
