@@ -19,7 +19,7 @@ from stream_dedup.api.app import make_app
 from stream_dedup.api.connections import KEEP_ALIVE_SECONDS, Connection
 from stream_dedup.ask.query_service import QueryService
 from stream_dedup.index.stores.store import StoreError
-from stream_dedup.observe.health import Health
+from stream_dedup.observe.health import Awaited, Health
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.observe.watchdog import Watchdog
 from stream_dedup.settings import Settings
@@ -120,7 +120,7 @@ class Server:
             queries = self._queries = self._opened(url)
             if queries is None:
                 return
-            self._health.wait_for("the loops to compile at an installation's first start")
+            self._health.wait_for(Awaited.LOOPS)
             queries.warm_up()
             # A garbage collection that goes through the dictionaries would delay queries by a tenth of a second.
             gc.collect()
@@ -135,7 +135,7 @@ class Server:
     def _opened(self, url: str) -> QueryService | None:
         """Return the query service once there is a state to read; None if the server was stopped before."""
         told = False
-        self._health.wait_for("a state to read")
+        self._health.wait_for(Awaited.FIRST_STATE)
         while not self._stopping.is_set():
             self._health.beat()
             try:
@@ -152,11 +152,11 @@ class Server:
             try:
                 queries.refresh()
             except StoreError as error:
-                self._health.wait_for("the state to be read again")
+                self._health.wait_for(Awaited.STATE_AGAIN)
                 kind = type(error).__name__
                 self._recurring_faults.warning("state_not_read", error=kind, detail=str(error), then="trying again")
             else:
-                self._health.wait_for("")
+                self._health.wait_for(None)
             self._rest(self._pause())
 
     def _rest(self, seconds: float) -> None:

@@ -5,8 +5,26 @@ Knows the poll loop's heartbeat and what it is waiting for; knows nothing of HTT
 
 import threading
 import time
+from enum import StrEnum
 
 _START_SECONDS = 600.0  # of silence allowed while a state is opened, or loops are compiled for the first time
+
+
+class Awaited(StrEnum):
+    """What a process waits for until it is ready, as its probes say it."""
+
+    START = "start-up"
+    STATE = "the state to load, and the loops to compile at an installation's first start"
+    BROKER = "the broker"
+    REPLAY = "the changelog to be replayed"
+    SECOND_JUDGEMENT = "decided messages to be judged again"
+    PARTITIONS = "partitions"
+    REGISTRY = "the schema registry"
+    END = "the process to end"
+    # Of the process that answers queries.
+    FIRST_STATE = "a state to read"
+    LOOPS = "the loops to compile at an installation's first start"
+    STATE_AGAIN = "the state to be read again"
 
 
 class Health:
@@ -20,7 +38,7 @@ class Health:
         self._stuck_seconds = stuck_seconds
         self._lock = threading.Lock()
         self._beat = time.monotonic()
-        self._waiting_for = "start-up"
+        self._waiting_for: str = Awaited.START
         self._out_of_reach = ""
         self._started = False
 
@@ -29,15 +47,20 @@ class Health:
         with self._lock:
             self._beat = time.monotonic()
 
-    def wait_for(self, what: str) -> None:
-        """Set what the service is waiting for; an empty string makes it ready. Not a heartbeat."""
-        with self._lock:
-            self._waiting_for = what
+    def wait_for(self, what: Awaited | None, left: str = "") -> None:
+        """Set what the service is waiting for. Not a heartbeat.
 
-    def miss(self, what: str) -> None:
-        """Set what is unreachable, whatever the loop is doing; an empty string for nothing. Not a heartbeat."""
+        Args:
+            what: None makes it ready.
+            left: how much of it is left, if known.
+        """
         with self._lock:
-            self._out_of_reach = what
+            self._waiting_for = ": ".join(filter(None, (what, left)))
+
+    def miss(self, what: Awaited | None) -> None:
+        """Set what is unreachable, whatever the loop is doing; None for nothing. Not a heartbeat."""
+        with self._lock:
+            self._out_of_reach = what or ""
 
     def start(self) -> None:
         """Record that the start is complete, which happens once in the life of a process."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from stream_dedup.observe.health import Health
+from stream_dedup.observe.health import Awaited, Health
 
 _STOP_SECONDS = 3.0  # for the last commit, of the ten seconds that a stop may take: closing needs the rest
 
@@ -45,7 +45,7 @@ class Life:
         """Request a stop. May be called from a signal handler."""
         self.stopping.set()
 
-    def begin(self, what: str) -> None:
+    def begin(self, what: Awaited) -> None:
         """Tell the probes what the process is waiting for from now on."""
         self.health.beat()
         self.health.wait_for(what)

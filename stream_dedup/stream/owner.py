@@ -14,6 +14,7 @@ import structlog
 from confluent_kafka import Message
 
 from stream_dedup.decode import Decoder
+from stream_dedup.observe.health import Awaited
 from stream_dedup.observe.remaining_time import RemainingTime
 from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.commit.pipeline import Pipeline
@@ -25,7 +26,7 @@ from stream_dedup.stream.kafka.statistics import client_statistics
 from stream_dedup.stream.output.errors import AbortedError, StuckError
 from stream_dedup.stream.output.sink import Sink
 from stream_dedup.stream.output.writer import Writer
-from stream_dedup.stream.parts import REPLAY, ServiceParts
+from stream_dedup.stream.parts import ServiceParts
 from stream_dedup.stream.rebuild import History, commit_without_publishing
 from stream_dedup.stream.transient_faults import Aborts, Outages
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from stream_dedup.stream.watching.spans import Spans  # of the extra `otel`
 
 _CLOSE_SECONDS = 4.5
-_AGAIN = "decided messages to be judged again"  # what /readyz says is being waited for
 
 log = structlog.get_logger()
 
@@ -66,7 +66,7 @@ class Owner:
             StoreError: the state cannot be read or written.
         """
         parts, life, output = self._parts, self._life, self._settings.output
-        life.begin(REPLAY)
+        life.begin(Awaited.REPLAY)
         began, term = time.monotonic(), parts.ownership.term
         # The transactional id fences earlier writers of this changelog. A writer with other settings is fenced by the
         # input's group, whose generation has changed by then.
@@ -133,12 +133,12 @@ class Owner:
             log.warning("judged_again_in_silence", messages=history.total, reason=reason)
             parts.metrics.become("restoring")  # as a standby it would raise the alert that none is active
             advance = RemainingTime("messages")
-            life.health.wait_for(f"{_AGAIN}: {advance.left(history.total)}")
+            life.health.wait_for(Awaited.SECOND_JUDGEMENT, advance.left(history.total))
             for messages in history.batches(self._settings.commit.articles):
                 if messages and not self._judge_in_silence(messages, history.identities, decoder, writer):
                     return False
                 life.heartbeat()
-                life.health.wait_for(f"{_AGAIN}: {advance.left(history.total - history.done)}")
+                life.health.wait_for(Awaited.SECOND_JUDGEMENT, advance.left(history.total - history.done))
                 life.raise_if_stopping("decided messages were being judged again")
         return True
 
@@ -209,7 +209,7 @@ class Owner:
         life = self._life
         life.health.beat()
         pending = reader.read(life.stopping)
-        life.health.wait_for("" if source.assigned else "partitions")
+        life.health.wait_for(None if source.assigned else Awaited.PARTITIONS)
         life.hear()
         self._parts.upkeep.turn(self._parts.engine.progress)
         return self._note(reader, pipeline) if pending is None else self._commit(reader, pipeline, pending)

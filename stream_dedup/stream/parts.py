@@ -11,6 +11,7 @@ import structlog
 
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.observe.health import Awaited
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.observe.remaining_time import RemainingTime
 from stream_dedup.settings import Settings
@@ -22,7 +23,6 @@ from stream_dedup.stream.state.replay import Follower
 from stream_dedup.stream.upkeep import Upkeep
 from stream_dedup.stream.watching.meter import Meter
 
-REPLAY = "the changelog to be replayed"  # what /readyz and /startupz say is being waited for
 _REPORT_SECONDS = 5.0  # between two log lines about a long replay
 
 log = structlog.get_logger()
@@ -86,7 +86,7 @@ def replay_changelog(follower: Follower, life: Life, metrics: Metrics) -> None:
     def report(left: int) -> None:
         nonlocal reported
         metrics.changelog_records_remaining.set(left)
-        life.health.wait_for(f"{REPLAY}: {advance.left(left)}" if left else REPLAY)
+        life.health.wait_for(Awaited.REPLAY, advance.left(left) if left else "")
         if time.monotonic() - reported >= _REPORT_SECONDS:
             reported = time.monotonic()
             log.info("restoring", records_remaining=left, articles=follower.replayed)

@@ -16,6 +16,7 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.stores.rocks import RocksStore, open_store
 from stream_dedup.index.stores.store import StoreDamagedError
+from stream_dedup.observe.health import Awaited
 from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.memory import show_memory
 from stream_dedup.observe.metrics import Metrics
@@ -26,7 +27,7 @@ from stream_dedup.stream.kafka.topics import Topics, state_topics
 from stream_dedup.stream.life import Life, stoppable
 from stream_dedup.stream.owner import Owner
 from stream_dedup.stream.ownership import Ownership
-from stream_dedup.stream.parts import REPLAY, ServiceParts, replay_changelog
+from stream_dedup.stream.parts import ServiceParts, replay_changelog
 from stream_dedup.stream.standby import stand_by
 from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.state.replay import Follower
@@ -129,7 +130,7 @@ class Service:
             MonitoringServer(self._settings.http, metrics, life.health) as monitoring,
         ):
             log.info("starting", http=monitoring.url, state=str(directory))
-            life.begin("the state to load, and the loops to compile at an installation's first start")
+            life.begin(Awaited.STATE)
             engine = Deduplicator(settings=self._settings, store=store)
             engine.warm_up()
             # What is loaded so far lives as long as the process: the collector need not scan it again and again.
@@ -144,7 +145,7 @@ class Service:
                 try:
                     self._take_roles(parts, Owner(parts, spans))
                 finally:
-                    life.health.wait_for("the process to end")
+                    life.health.wait_for(Awaited.END)
             log.info("stopped", judged=engine.progress.judged)
 
     @contextmanager
@@ -159,7 +160,7 @@ class Service:
             ChangelogError: the changelog cannot be read.
         """
         settings, life, metrics, digest = self._settings, self._life, self._metrics, directory.name
-        life.begin("the broker")
+        life.begin(Awaited.BROKER)
         names = state_topics(settings, digest)
         # If the state is empty, the index may have one of other settings that only the broker knows of.
         changelogs = [] if engine.progress.steps else topics.other_changelogs(digest)
@@ -175,7 +176,7 @@ class Service:
                 raise refusal(settings, changelogs, other_states(settings, digest))
             self.starting = False
             metrics.become("restoring")
-            life.begin(REPLAY)
+            life.begin(Awaited.REPLAY)
             identity = topics.identity(names.changelog)
             replay_changelog(Follower(engine.state, reader, identity, life.heartbeat), life, metrics)
             parts = ServiceParts(

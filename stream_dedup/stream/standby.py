@@ -3,7 +3,8 @@
 Knows when a standby is ready to take over; knows nothing of the input.
 """
 
-from stream_dedup.stream.parts import REPLAY, ServiceParts
+from stream_dedup.observe.health import Awaited
+from stream_dedup.stream.parts import ServiceParts
 
 _FOLLOW_SECONDS = 0.1  # to wait for the next record
 
@@ -26,4 +27,4 @@ def stand_by(parts: ServiceParts) -> None:
         parts.meter.following(follower.position, left)
         parts.upkeep.turn(parts.engine.progress)
         behind = left > parts.settings.state.lag_records
-        parts.life.health.wait_for(f"{REPLAY}: {left:,} records left" if behind else "")
+        parts.life.health.wait_for(Awaited.REPLAY if behind else None, f"{left:,} records left" if behind else "")

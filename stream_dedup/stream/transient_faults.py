@@ -5,6 +5,7 @@ Knows how they are reported and when there were too many; knows nothing of what 
 
 import time
 
+from stream_dedup.observe.health import Awaited
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.registry import RegistryUnreachableError
@@ -68,7 +69,7 @@ class Outages:
     def tell(self, outage: RegistryUnreachableError) -> None:
         """Report that the service is waiting for the schema registry."""
         self._metrics.registry_waiting.set(1)
-        self._life.health.miss("the schema registry")
+        self._life.health.miss(Awaited.REGISTRY)
         self._recurring_faults.warning("registry_out_of_reach", error="registry", detail=str(outage))
 
     def tell_and_live(self, outage: RegistryUnreachableError) -> None:
@@ -79,4 +80,4 @@ class Outages:
     def end(self) -> None:
         """Report that the service is no longer waiting for the schema registry."""
         self._metrics.registry_waiting.set(0)
-        self._life.health.miss("")
+        self._life.health.miss(None)

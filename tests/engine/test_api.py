@@ -20,7 +20,7 @@ from stream_dedup.ask.bounds import MAX_SIMILARITY, MOST_MEMBERS, MOST_SKIPPED
 from stream_dedup.ask.query_service import QueryService
 from stream_dedup.encode.shapes import CLUSTER, LINK, SOURCE
 from stream_dedup.index.stores.store import StoreError
-from stream_dedup.observe.health import Health
+from stream_dedup.observe.health import Awaited, Health
 from stream_dedup.settings import REDACTED, Settings
 from tests.engine.samples import articles
 
@@ -603,7 +603,7 @@ def test_probes_answer_without_a_token(directory: Path) -> None:
     def no_desk() -> QueryService:
         raise StoreError("no state yet")
 
-    health.wait_for("a state to read")
+    health.wait_for(Awaited.FIRST_STATE)
     with _asking(no_desk, settings, health) as client:
         for path, code, line in (
             ("/startupz", 503, "waiting for a state to read\n"),
@@ -615,7 +615,7 @@ def test_probes_answer_without_a_token(directory: Path) -> None:
         answer = client.get("/v1/status", headers={"Authorization": f"Bearer {_TOKEN}"})
         assert (answer.status_code, answer.json()) == (503, {"detail": "no state yet", "code": "unavailable"})
         health.start()
-        health.wait_for("")
+        health.wait_for(None)
         assert [client.get(path).status_code for path in ("/startupz", "/readyz")] == [200, 200]
         assert client.get("/v1/status").status_code == 401
         assert (

@@ -21,6 +21,7 @@ from playwright.sync_api import Browser, Route, ViewportSize, expect
 
 from stream_dedup.api.problems import Code
 from stream_dedup.article import Ground
+from stream_dedup.observe.health import Awaited
 from tests.stream.chromium import Watched, chromium, watched
 from tests.stream.harness import (
     REPOSITORY,
@@ -288,6 +289,7 @@ def test_page_speaks_chinese_to_chinese_browsers(locale: str, site: _Site, brows
             "waiting for the changelog to be replayed: 1,234 of 5,000 records left",
             "服务在等待：重放变更日志（1,234）",
         ),
+        ("zh-CN", f"waiting for {Awaited.STATE}", "服务在等待：读取状态目录，首次启动时还要编译循环"),
         ("zh-CN", "waiting for something new", "服务在等待：something new"),
     ],
 )
@@ -338,13 +340,18 @@ def _ask_other(page: Watched, article_id: str, other: str) -> None:
     expect(page.page.locator("#answer .problem, #answer .texts, #answer p.quiet").first).to_be_visible()
 
 
-def test_every_code_and_ground_has_chinese_words() -> None:
-    """All codes of the API and reasons of the engine, except those the page can never get."""
-    never = {Code.NOT_HTTP, Code.NOT_JSON, Code.FOREIGN_HOST, Code.NO_PATH, Code.WRONG_METHOD, Code.WRONG_TYPE}
+def test_every_code_ground_and_awaited_thing_has_chinese_words() -> None:
+    """All codes of the API, reasons of the engine and things waited for, except those the page can never get."""
+    codes = {Code.NOT_HTTP, Code.NOT_JSON, Code.FOREIGN_HOST, Code.NO_PATH, Code.WRONG_METHOD, Code.WRONG_TYPE}
+    of_the_api = {Awaited.FIRST_STATE, Awaited.LOOPS, Awaited.STATE_AGAIN}
     script = (REPOSITORY / "stream_dedup/api/page/said.js").read_text(encoding="utf-8")
-    for names, words in ((set(Code) - never, "PROBLEMS"), (set(Ground), "GROUNDS")):
-        listed = script.partition(f"const {words} = {{")[2].partition("};")[0]
-        assert set(re.findall(r"(\w+): \"", listed)) == names
+    for names, words in (
+        (set(Code) - codes, "PROBLEMS"),
+        (set(Ground), "GROUNDS"),
+        (set(Awaited) - of_the_api, "AWAITED"),
+    ):
+        listed = script.partition(f"const {words} = {{")[2].partition("\n};")[0]
+        assert set(re.findall(r'"?(\w[^":]*)"?: "', listed)) == names
 
 
 def test_chinese_words_are_for_what_the_service_waits_for() -> None:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from deploy.demo.samples.corpus import BaseText
-from stream_dedup.article import Article, Relation
+from stream_dedup.article import Article, Ground, Relation
 from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.engine.explain import Explanation, explain
+from stream_dedup.engine.explain import Explanation, _verdict, explain
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import DocumentCounts, Epoch, document_delta
@@ -178,3 +178,9 @@ def test_only_keys_that_articles_stand_under_are_shared(
     """Short texts have only the content key, texts without content none; indexes that are off have none either."""
     text = body or pair[0]
     assert explain(text, text, EngineSettings.model_validate(groups)).keys == keys
+
+
+@pytest.mark.parametrize("ground", Ground)
+def test_every_ground_is_told_in_words(ground: Ground) -> None:
+    """The page and the command line show them; none is told by its code alone."""
+    assert len(_verdict(ground, 0.5, 0.5, _SETTINGS).split()) > 3

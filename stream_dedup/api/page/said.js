@@ -2,11 +2,11 @@
 
 import { locale, measureOf, word } from "./words.js";
 
-// What the service waits for, in the words of its probe; numbers may follow.
+// What the service waits for, in the words of its probe; what is left may follow.
 const AWAITED = {
-  "partitions": "输入主题的分区", "the schema registry": "Schema Registry", "the broker": "broker",
-  "the state to load": "读取状态目录", "the changelog to be replayed": "重放变更日志",
-  "decided messages to be judged again": "重新判定消费组已判定的文章", "the process to end": "结束", "start-up": "启动",
+  "start-up": "启动", "the state to load, and the loops to compile at an installation's first start": "读取状态目录，首次启动时还要编译循环",
+  "the broker": "broker", "the changelog to be replayed": "重放变更日志", "decided messages to be judged again": "重新判定消费组已判定的文章",
+  "partitions": "输入主题的分区", "the schema registry": "Schema Registry", "the process to end": "结束",
 };
 // Why two texts are, or are not, copies.
 const GROUNDS = {
