@@ -32,6 +32,20 @@ def scope_hash(scope: str) -> int:
     return int.from_bytes(blake2b(scope.encode(), digest_size=8).digest()) or 1 if scope else 0
 
 
+def name_fault(name: str, most_bytes: int | None = None, setting: str = "") -> str:
+    """Return what is wrong with a scope or an id, as words that follow what it is called; empty if nothing is.
+
+    Args:
+        name: the scope or id; may be empty.
+        most_bytes: maximum length in UTF-8; None for no limit.
+        setting: name of the setting that sets the limit; empty if it is fixed.
+    """
+    if most_bytes is not None and (size := len(name.encode())) > most_bytes:
+        limit = f": {setting} = {most_bytes} is the limit" if setting else f", at most {most_bytes} are allowed"
+        return f"has {size} bytes{limit}"
+    return "contains U+001F, which separates scope and id" if SEPARATOR in name else ""
+
+
 def check_name(scope: str, article_id: str, most_bytes: int) -> None:
     """Check a scope and an id.
 
@@ -49,21 +63,13 @@ def check_name(scope: str, article_id: str, most_bytes: int) -> None:
         raise ValueError(
             f"the id {article_id[:40]!r}{_of_scope(scope)} cannot be encoded as UTF-8: {error.reason}"
         ) from None
-    if scope:
-        _check_scope(scope)
+    if scope and (fault := name_fault(scope, MAX_SCOPE_BYTES)):
+        raise ValueError(f"the scope {scope[:40]!r} {fault}")
     if not 1 <= size <= most_bytes - before:
         raise ValueError(f"the id {article_id[:40]!r} has {size} bytes, not 1 to {most_bytes - before}")
-    if SEPARATOR in article_id:
-        raise ValueError(f"the id {article_id[:40]!r} contains U+001F, which separates scope and id")
+    if fault := name_fault(article_id):
+        raise ValueError(f"the id {article_id[:40]!r} {fault}")
 
 
 def _of_scope(scope: str) -> str:
     return f" of the scope {scope[:40]!r}" if scope else ""
-
-
-def _check_scope(scope: str) -> None:
-    size = len(scope.encode())
-    if size > MAX_SCOPE_BYTES:
-        raise ValueError(f"the scope {scope[:40]!r} has {size} bytes, at most {MAX_SCOPE_BYTES} are allowed")
-    if SEPARATOR in scope:
-        raise ValueError(f"the scope {scope[:40]!r} contains U+001F, which separates scope and id")

@@ -3,7 +3,7 @@
 Knows numbers and characters; knows nothing of who asks, by HTTP or on the command line.
 """
 
-from stream_dedup.scope import MAX_SCOPE_BYTES, SEPARATOR
+from stream_dedup.scope import MAX_SCOPE_BYTES, name_fault
 
 LONGEST_ID = 8_192  # characters: longer than any line of a request may be
 MOST_MEMBERS, MOST_SKIPPED = 1_000, 10_000  # of a cluster: returned at once, and skipped before those
@@ -22,9 +22,7 @@ def checked_name(text: str) -> str:
     Raises:
         ValueError: it contains the separator of scope and id.
     """
-    if SEPARATOR in text:
-        raise ValueError("U+001F separates scope and id and must not occur in either")
-    return text
+    return _without_fault(text, name_fault(text))
 
 
 def checked_scope(text: str) -> str:
@@ -33,9 +31,13 @@ def checked_scope(text: str) -> str:
     Raises:
         ValueError: it is too long, or contains the separator of scope and id.
     """
-    if len(text.encode()) > MAX_SCOPE_BYTES:
-        raise ValueError(f"it has {len(text.encode())} bytes: a scope has {MAX_SCOPE_BYTES} at most")
-    return checked_name(text)
+    return _without_fault(text, name_fault(text, MAX_SCOPE_BYTES))
+
+
+def _without_fault(text: str, fault: str) -> str:
+    if fault:
+        raise ValueError(f"it {fault}")
+    return text
 
 
 def check_length(name: str, text: str, most: int, setting: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stream_dedup.article import EARLIEST_MS, Article, Origin, Withdrawal
-from stream_dedup.decode.fields import Fields, Paths, checked_name, encodable
+from stream_dedup.decode.fields import Fields, NameRule, Paths, checked_name, encodable
 from stream_dedup.decode.format import json_fields
 from stream_dedup.decode.moment import milliseconds_of
 from stream_dedup.decode.reason import Reason, UndecodableError
@@ -31,6 +31,7 @@ class Decoder:
         self._settings = settings
         self._max_output_bytes = max_output_bytes
         self._paths = Paths(settings.fields.model_dump())
+        self._id_rule = NameRule("id", Reason.INVALID_ID, settings.max_id_bytes, "input.max_id_bytes")
         self._scopes = ScopeReader(settings, self._paths)
 
     def decode(
@@ -78,11 +79,12 @@ class Decoder:
     def _check_size(self, size: int, beside: int) -> None:
         most, most_out = self._settings.max_message_bytes, self._max_output_bytes
         if size > most:
-            raise UndecodableError(Reason.TOO_LARGE, f"{size} bytes, at most {most} are decoded")
+            raise _too_large(f"the message has {size} bytes", "max_message_bytes", most)
         if most_out is not None and size + beside > most_out:
             raise UndecodableError(
                 Reason.TOO_LARGE,
-                f"{size} bytes and {beside} of key and headers: the topic of unique articles takes {most_out}",
+                f"the message has {size} bytes, and {beside} of key and headers: the topic of unique articles takes "
+                f"{most_out} in all",
             )
 
     def article(
@@ -96,17 +98,13 @@ class Decoder:
         if body is None:
             raise UndecodableError(Reason.MISSING_FIELD, f"no {self._paths.path('body')}")
         if len(body) > self._settings.max_body_chars:
-            raise UndecodableError(
-                Reason.TOO_LARGE,
-                f"a body of {len(body)} characters, at most {self._settings.max_body_chars}",
-            )
+            raise _too_large(f"the body has {len(body)} characters", "max_body_chars", self._settings.max_body_chars)
         if _blank(body):
             raise UndecodableError(Reason.EMPTY_BODY, "the body is empty or blank")
         title = self._paths.text(fields, "title") or ""
         if len(title) > self._settings.max_title_chars:
-            raise UndecodableError(
-                Reason.TOO_LARGE,
-                f"a title of {len(title)} characters, at most {self._settings.max_title_chars}",
+            raise _too_large(
+                f"the title has {len(title)} characters", "max_title_chars", self._settings.max_title_chars
             )
         url = encodable(self._paths.text(fields, "url") or "")
         source = encodable(self._paths.text(fields, "source") or "")
@@ -132,7 +130,7 @@ class Decoder:
                 "the message has no value; to withdraw an article, its key must be the article's id, "
                 f"1 to {self._settings.max_id_bytes} bytes of UTF-8",
             )
-        return checked_name(name, "id", Reason.INVALID_ID, self._settings.max_id_bytes)
+        return checked_name(name, self._id_rule)
 
     def _withdrawal(self, fields: Fields, origin: Origin | None, scope: str) -> Withdrawal:
         name, url = self._id(fields), encodable(self._paths.text(fields, "url") or "")
@@ -142,7 +140,7 @@ class Decoder:
         return Withdrawal(name or _id_after_url(url), url[:_LONGEST_NAME], origin, scope)
 
     def _id(self, fields: Fields) -> str:
-        return self._paths.name(fields, "id", Reason.INVALID_ID, self._settings.max_id_bytes)
+        return self._paths.name(fields, self._id_rule)
 
     def _published_ms(self, fields: Fields, now_ms: int) -> int | None:
         value = self._paths.value(fields, "published_at")
@@ -155,6 +153,10 @@ class Decoder:
                 f"published_at = {value!r} is more than {self._settings.max_future_seconds} s ahead of the clock",
             )
         return milliseconds
+
+
+def _too_large(told: str, setting: str, most: int) -> UndecodableError:
+    return UndecodableError(Reason.TOO_LARGE, f"{told}: input.{setting} = {most} is the limit")
 
 
 def _blank(body: str) -> bool:

@@ -5,14 +5,30 @@ Knows paths and types; knows nothing of what a field means.
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from stream_dedup.decode.parse import kind_of
 from stream_dedup.decode.reason import Reason, UndecodableError
-from stream_dedup.scope import SEPARATOR
+from stream_dedup.scope import name_fault
 
 Fields = Mapping[str, Any]
+
+
+class NameRule(NamedTuple):
+    """What an id or a scope must be.
+
+    Attributes:
+        field: which of the two it is.
+        reason: why a message cannot be judged if it is not valid.
+        most_bytes: maximum length in UTF-8.
+        setting: name of the setting that sets the limit; empty if it is fixed.
+    """
+
+    field: str
+    reason: Reason
+    most_bytes: int
+    setting: str = ""
 
 
 class Paths:
@@ -66,24 +82,22 @@ class Paths:
             return bool(value)
         raise self._wrong_type(field, value, "a boolean")
 
-    def name(self, fields: Fields, field: str, fault: Reason, most_bytes: int) -> str:
+    def name(self, fields: Fields, rule: NameRule) -> str:
         """Return a field that names something, a string or an integer, without blanks around it; empty if missing.
 
         Args:
             fields: the object.
-            field: its name.
-            fault: the reason to give if it is not a valid name.
-            most_bytes: maximum length in UTF-8.
+            rule: which field it is, and what it must be.
 
         Raises:
             UndecodableError: it is of another type, or not a valid name; see `checked_name`.
         """
-        value = self.value(fields, field)
+        value = self.value(fields, rule.field)
         if value is None:
             return ""
         if isinstance(value, bool) or not isinstance(value, (str, int)):
-            value = self._name_of(field, value)
-        return checked_name(str(value).strip(), field, fault, most_bytes)
+            value = self._name_of(rule.field, value)
+        return checked_name(str(value).strip(), rule)
 
     def _text_of(self, field: str, value: object) -> str:
         """Return a text from a value of a typed format."""
@@ -108,24 +122,20 @@ class Paths:
         return UndecodableError(Reason.WRONG_TYPE, f"{self.path(field)} is {kind_of(value)}, not {wanted}")
 
 
-def checked_name(name: str, what: str, fault: Reason, most_bytes: int) -> str:
+def checked_name(name: str, rule: NameRule) -> str:
     """Return an id or a scope unchanged if it is valid.
 
     Args:
         name: the id or scope; may be empty.
-        what: which of the two it is.
-        fault: the reason to give if it is not valid.
-        most_bytes: maximum length in UTF-8.
+        rule: which of the two it is, and what it must be.
 
     Raises:
         UndecodableError: it is too long, cannot be encoded as UTF-8, or contains the separator of scope and id.
     """
     if name != encodable(name):
-        raise UndecodableError(fault, f"the {what} contains half a surrogate pair")
-    if len(name.encode()) > most_bytes:
-        raise UndecodableError(fault, f"the {what} has {len(name.encode())} bytes, at most {most_bytes}")
-    if SEPARATOR in name:
-        raise UndecodableError(fault, f"the {what} contains U+001F, which separates scope and id")
+        raise UndecodableError(rule.reason, f"the {rule.field} contains half a surrogate pair")
+    if fault := name_fault(name, rule.most_bytes, rule.setting):
+        raise UndecodableError(rule.reason, f"the {rule.field} {fault}")
     return name
 
 

@@ -5,12 +5,13 @@ Knows where a scope may be; knows nothing of what is compared within it.
 
 from collections.abc import Sequence
 
-from stream_dedup.decode.fields import Fields, Paths, checked_name
+from stream_dedup.decode.fields import Fields, NameRule, Paths, checked_name
 from stream_dedup.decode.reason import Reason, UndecodableError
 from stream_dedup.scope import MAX_SCOPE_BYTES
 from stream_dedup.settings import InputSettings
 
 Header = tuple[str, bytes | None]  # of a message
+_RULE = NameRule("scope", Reason.INVALID_SCOPE, MAX_SCOPE_BYTES)
 
 
 class ScopeReader:
@@ -39,7 +40,7 @@ class ScopeReader:
         """
         if not self._used:
             return ""
-        scope = self._of_header(headers) or self._paths.name(fields, "scope", Reason.INVALID_SCOPE, MAX_SCOPE_BYTES)
+        scope = self._of_header(headers) or self._paths.name(fields, _RULE)
         if not scope and self._required:
             raise UndecodableError(Reason.MISSING_SCOPE, f"no scope in {self._places()}")
         return scope
@@ -50,7 +51,7 @@ class ScopeReader:
             scope = values[-1].decode().strip() if values and values[-1] is not None else ""
         except UnicodeDecodeError:
             raise UndecodableError(Reason.INVALID_SCOPE, f"the header {self._header} is not valid UTF-8") from None
-        return checked_name(scope, "scope", Reason.INVALID_SCOPE, MAX_SCOPE_BYTES)
+        return checked_name(scope, _RULE)
 
     def _places(self) -> str:
         places = {"the header": self._header, "the field": self._paths.path("scope")}

@@ -284,7 +284,7 @@ def test_message_over_the_limit_is_a_whole_dead_letter(sampled: Sampled) -> None
     (record,) = [record for record in sampled.outputs.dead if _number(record) == len(sampled.samples)]
     assert record.own("reason") == "too_large"
     assert record.value == sampled.sent[-1].value
-    assert "at most 8388608 are decoded" in (record.own("exception") or "")
+    assert "input.max_message_bytes = 8388608 is the limit" in (record.own("exception") or "")
 
 
 def test_metrics_agree_with_what_came_out(sampled: Sampled) -> None:

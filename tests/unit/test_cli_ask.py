@@ -181,7 +181,7 @@ _NO_UTF8 = "\udcff"  # as Python reads the byte ff in an argument
         (("article", ""), "it has 0 characters: 1 to 8192 are allowed"),
         (("cluster", "x" * 8_193), "it has 8193 characters"),
         (("article", _NO_UTF8), "it is not valid UTF-8"),
-        (("article", "一", "--scope", "x" * 257), "it has 257 bytes: a scope has 256 at most"),
+        (("article", "一", "--scope", "x" * 257), "it has 257 bytes, at most 256 are allowed"),
         (("article", "a\x1fb"), "U+001F"),
         (("explain", "--id", "三", "--other", ""), "it has 0 characters"),
         (("similar", "-", "--source", _NO_UTF8), "it is not valid UTF-8"),

@@ -177,6 +177,25 @@ def test_bounds_are_settings() -> None:
     assert _reason(padded, **bounds) is Reason.TOO_LARGE
 
 
+@pytest.mark.parametrize(
+    ("bounds", "value", "detail"),
+    [
+        ({"max_message_bytes": 1024}, b"x" * 1025, "the message has 1025 bytes: input.max_message_bytes = 1024"),
+        ({"max_body_chars": 100}, _message(body="长" * 101), "the body has 101 characters: input.max_body_chars = 100"),
+        (
+            {"max_title_chars": 5},
+            _message(title="六个字的标题"),
+            "the title has 6 characters: input.max_title_chars = 5",
+        ),
+        ({"max_id_bytes": 16}, _message(id="a" * 17), "the id has 17 bytes: input.max_id_bytes = 16"),
+    ],
+)
+def test_what_is_too_large_is_told_with_its_setting(bounds: dict[str, int], value: bytes, detail: str) -> None:
+    """A dead letter names the thing, its size, and the setting with the limit."""
+    with pytest.raises(UndecodableError, match=f"^{detail} is the limit$"):
+        _decoder(**bounds).decode(value, _NOW)
+
+
 def test_bound_of_the_outputs_is_kept_where_it_is_tighter() -> None:
     """A message too large for the output topics is refused even if the settings would allow it."""
     value = _message()
