@@ -5,13 +5,10 @@ Knows settings, and how bash splits a line into words; knows no command.
 
 import re
 from collections.abc import Iterator, MutableMapping
-from enum import Enum
-from typing import Any, Literal, NamedTuple, get_args, get_origin
-
-from pydantic import BaseModel
+from typing import NamedTuple, get_origin
 
 from stream_dedup.settings import Settings
-from stream_dedup.settings.kinds import group_of
+from stream_dedup.settings.kinds import choices_of, settings_in
 
 _ASKED, _BY_BASH = "_STREAM_DEDUP_COMPLETE", "complete_bash"
 
@@ -30,7 +27,7 @@ def complete_setting(begun: str, setting: str = "") -> list[str]:
         begun: the beginning of `group.name=value`, or of the value alone.
         setting: name of the setting in the latter case.
     """
-    choices = dict(_choices(Settings))
+    choices = dict(_choices())
     if setting:
         return _values(choices.get(setting, _Choice([])), begun)
     name, equals, value = begun.partition("=")
@@ -70,21 +67,9 @@ def _values(choice: _Choice, begun: str) -> list[str]:
     return [f"{head}{comma}{value}" for value in choice.values if value.startswith(last)]
 
 
-def _choices(group: type[BaseModel]) -> Iterator[tuple[str, _Choice]]:
-    """Yield each setting of a group and of its subgroups, with its choice."""
-    for name, field in group.model_fields.items():
-        kind, inside = field.annotation, group_of(field)
-        if inside is not None:
-            yield from ((f"{name}.{inner}", choice) for inner, choice in _choices(inside))
-        # At the top level there are no single settings: `kafka` and `registry` are tables of properties.
-        elif group is not Settings:
-            several = get_origin(kind) is list
-            yield name, _Choice(_allowed(get_args(kind)[0] if several else kind), several)
-
-
-def _allowed(kind: Any) -> list[str]:  # noqa: ANN401  # whatever a field's annotation may be
-    if kind is bool:
-        return ["true", "false"]
-    if get_origin(kind) is Literal:
-        return list(map(str, get_args(kind)))
-    return [str(one.value) for one in kind] if isinstance(kind, type) and issubclass(kind, Enum) else []
+def _choices() -> Iterator[tuple[str, _Choice]]:
+    """Yield each setting with its choice."""
+    for name, field in settings_in(Settings):
+        # Those without a group, `kafka` and `registry`, are tables of properties.
+        if "." in name:
+            yield name, _Choice(choices_of(field.annotation), get_origin(field.annotation) is list)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from stream_dedup.settings.kinds import PASSTHROUGH_GROUPS, NestedSettingsError, form_of, group_of
+from stream_dedup.settings.kinds import PASSTHROUGH_GROUPS, NestedSettingsError, form_of, group_of, settings_in
 from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
 
@@ -107,13 +107,6 @@ def _group(path: _Path) -> type[BaseModel] | None:
     return model
 
 
-def _names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Yield the full names of all settings in a group."""
-    for name, field in model.model_fields.items():
-        group = group_of(field)
-        yield from _names(group, f"{prefix}{name}.") if group is not None else [f"{prefix}{name}"]
-
-
 def _hint(path: _Path) -> str:
     near = _near(path)
     if near:
@@ -125,7 +118,7 @@ def _hint(path: _Path) -> str:
 
 def _near(path: _Path) -> list[str]:
     """Return the names that may have been meant, the likeliest first."""
-    group, known = _group(path[:-1]), list(_names(Settings))
+    group, known = _group(path[:-1]), [name for name, _ in settings_in(Settings)]
     if group is not None and (inside := get_close_matches(path[-1], group.model_fields, n=1)):
         return [".".join([*path[:-1], *inside])]
     if path[0] not in Settings.model_fields and (groups := get_close_matches(path[0], Settings.model_fields, n=1)):

@@ -6,8 +6,9 @@ Knows forms of values; knows nothing of which settings there are.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -67,6 +68,27 @@ def group_of(field: FieldInfo) -> type[BaseModel] | None:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
     return next((mark.group for mark in field.metadata if isinstance(mark, SubsetOf)), None)
+
+
+def settings_in(group: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Yield each setting of a group and of the groups in it, with its full name."""
+    for name, field in group.model_fields.items():
+        inner = group_of(field)
+        if inner is None:
+            yield prefix + name, field
+        else:
+            yield from settings_in(inner, f"{prefix}{name}.")
+
+
+def choices_of(kind: Any) -> list[str]:  # noqa: ANN401  # whatever a field's annotation may be
+    """Return the values that a type of setting, or each item of a list, may have; empty if they cannot be listed."""
+    if get_origin(kind) is list:
+        return choices_of(get_args(kind)[0])
+    if get_origin(kind) is Literal:
+        return [str(choice) for choice in get_args(kind)]
+    if kind is bool:
+        return ["true", "false"]
+    return [str(member) for member in kind] if isinstance(kind, type) and issubclass(kind, StrEnum) else []
 
 
 class FileRelative:

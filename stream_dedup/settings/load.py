@@ -5,14 +5,14 @@ Knows precedence and how each source is written; knows no individual setting.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from stream_dedup.settings.faults import describe_faults, shown
-from stream_dedup.settings.kinds import PASSTHROUGH_GROUPS, flattened, is_path, required_utf8
+from stream_dedup.settings.kinds import PASSTHROUGH_GROUPS, flattened, is_path, required_utf8, settings_in
 from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
 
@@ -64,20 +64,12 @@ def _from_file(file: Path | None) -> Tree:
         raise SettingsError(f"settings file {file}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"settings file {file} is not valid TOML: {error}") from None
-    for group, name in _path_settings():
+    for path in (name for name, field in settings_in(Settings) if is_path(field)):
+        group, _, name = path.partition(".")
         table = tree.get(group)
         if isinstance(table, dict) and isinstance(table.get(name), str) and table[name]:
             table[name] = str(file.parent / table[name])
     return _with_flat_properties(tree)
-
-
-def _path_settings() -> Iterator[tuple[str, str]]:
-    for group, group_field in Settings.model_fields.items():
-        kind = group_field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            for name, field in kind.model_fields.items():
-                if is_path(field):
-                    yield group, name
 
 
 def _from_environment(environment: Mapping[str, str], faults: list[str]) -> Tree:

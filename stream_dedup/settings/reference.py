@@ -4,13 +4,12 @@ Knows how to write settings down; knows no individual setting.
 """
 
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from stream_dedup.settings.kinds import form_of, is_path
+from stream_dedup.settings.kinds import choices_of, form_of, is_path, settings_in
 from stream_dedup.settings.schema import Settings
 
 _BOUNDS = {
@@ -33,18 +32,9 @@ def chosen_markdown(names: Sequence[str]) -> str:
     Raises:
         KeyError: a name is not that of a setting.
     """
-    fields = dict(_fields("", Settings))
+    fields = dict(settings_in(Settings))
     rows = (f"| `{name}` | {_shown(fields[name].get_default())} | {fields[name].description} |" for name in names)
     return "\n".join(("| setting | default | meaning |\n| --- | --- | --- |", *rows, ""))
-
-
-def _fields(prefix: str, model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
-    """Yield each setting with its full name."""
-    for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _fields(f"{prefix}{name}.", field.annotation)
-        else:
-            yield prefix + name, field
 
 
 def _group(prefix: str, model: type[BaseModel]) -> Iterator[str]:
@@ -84,7 +74,7 @@ def _unit(field: FieldInfo) -> str:
 
 
 def _allowed(field: FieldInfo) -> str:
-    choices = _choices(field.annotation)
+    choices = choices_of(field.annotation)
     if choices:
         return ", ".join(f"`{choice}`" for choice in choices)
     if is_path(field):
@@ -102,14 +92,3 @@ def _allowed(field: FieldInfo) -> str:
 
 def _literal(bound: object) -> str:
     return f"`{bound}`"
-
-
-def _choices(kind: Any) -> list[str]:  # noqa: ANN401  # a type, of any form
-    """Return the values that a type allows, if they can be listed."""
-    if get_origin(kind) is Literal:
-        return [str(choice) for choice in get_args(kind)]
-    if kind is bool:
-        return ["true", "false"]
-    if get_origin(kind) is list:
-        return _choices(get_args(kind)[0])
-    return [str(member) for member in kind] if isinstance(kind, type) and issubclass(kind, StrEnum) else []
