@@ -74,18 +74,18 @@ class Article:
         check_whole(self, "published_ms", "a whole number, milliseconds since 1970 in UTC,")
         if self.published_ms is not None and not EARLIEST_MS <= self.published_ms < LATEST_MS:
             raise ValueError(
-                f"published_ms of article {self.id!r} is {self.published_ms}, not between the years 1900 and 10000"
+                f"published_ms of the article {self.id!r} is {self.published_ms}, not between the years 1900 and 10000"
             )
         check_type(self, "origin", Origin, "an Origin")
         check_name(self.scope, self.id, _MAX_NAME_BYTES)
         check_encodable(self, _STORED)
         if len(self.source) > _MAX_SOURCE_CHARACTERS:
             raise ValueError(
-                f"the source of article {self.id!r} has {len(self.source)} characters, "
+                f"the source of the article {self.id!r} has {len(self.source)} characters, "
                 f"more than the maximum of {_MAX_SOURCE_CHARACTERS}"
             )
         if not self.body or self.body.isspace():
-            raise ValueError(f"the body of article {self.id!r} is blank")
+            raise ValueError(f"the body of the article {self.id!r} is blank")
 
     @property
     def name(self) -> str:

@@ -48,6 +48,10 @@ class MessageLocation(Answer):
     partition: int
     offset: int
 
+    def __str__(self) -> str:
+        """Return the location in words."""
+        return f"{self.topic}, partition {self.partition}, offset {self.offset:,}"
+
 
 class ArticleAnswer(Answer):
     """What was decided on an article."""

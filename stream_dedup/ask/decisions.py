@@ -91,8 +91,7 @@ class Decisions:
             told = {**fields, "decided_at": iso(message.timestamp()[1]), "output": output}
             return DecisionAnswer.model_validate(told)
         except (ValueError, KeyError, TypeError):
-            place = f"{output.topic}, partition {output.partition}, offset {output.offset}"
-            raise ValueError(f"not a decision of this service, or in an unknown format: {place}") from None
+            raise ValueError(f"not a decision of this service, or in an unknown format: {output}") from None
 
     def _unique(self, message: Message) -> dict[str, Any]:
         own, name = own_headers(message), _name(message)

@@ -64,5 +64,4 @@ class Disagreements:
             told = orjson.loads(value)
             return DisagreementAnswer.model_validate({**told, "message": judged_location(told), "output": output})
         except (ValueError, KeyError, TypeError):
-            where = f"{output.topic}, partition {output.partition}, offset {output.offset}"
-            raise ValueError(f"not a disagreement of a shadow: {where}") from None
+            raise ValueError(f"not a disagreement of a shadow: {output}") from None

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 
 from stream_dedup.article import Article, Origin
+from stream_dedup.ask.answers import MessageLocation
 from stream_dedup.ask.bounds import quoted
 from stream_dedup.decode import Decoder
 from stream_dedup.stream.input.decoded import decode_all
@@ -61,7 +62,7 @@ class Texts:
 
     def _read(self, article_id: str, origin: Origin) -> Article:
         message = self._messages.at(origin)
-        place = f"{origin.topic}, partition {origin.partition}, offset {origin.offset}"
+        place = MessageLocation(topic=origin.topic, partition=origin.partition, offset=origin.offset)
         if message is None:
             raise LostTextError(f"the text of {quoted(article_id)} is no longer in its topic ({place})")
         decoded = decode_all([message], self._decoder)

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 
 
 def explain_command(
-    first: Annotated[Path | None, typer.Argument(help="Text file in UTF-8.", metavar="A.txt")] = None,
-    second: Annotated[Path | None, typer.Argument(help="Text file to compare it with.", metavar="B.txt")] = None,
+    first: Annotated[
+        Path | None, typer.Argument(help="Text file in UTF-8; - for standard input.", metavar="A.txt", allow_dash=True)
+    ] = None,
+    second: Annotated[
+        Path | None, typer.Argument(help="Text file to compare it with, or -.", metavar="B.txt", allow_dash=True)
+    ] = None,
     article: Annotated[
         str | None,
         typer.Option("--id", help="Id of an article of the service, instead of files.", metavar="ID", parser=as_id),

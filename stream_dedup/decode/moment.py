@@ -37,7 +37,7 @@ def milliseconds_of(value: object, utc_offset: str) -> int:
     else:
         raise UndecodableError(Reason.WRONG_TYPE, f"published_at is {kind_of(value)}, not a time")
     if not EARLIEST_MS <= milliseconds < LATEST_MS:
-        raise UndecodableError(Reason.INVALID_TIME, f"published_at = {value!r} is not between 1900 and 10000")
+        raise UndecodableError(Reason.INVALID_TIME, f"published_at = {value!r} is not between the years 1900 and 10000")
     return milliseconds
 
 

@@ -6,12 +6,11 @@ Knows Avro's types; knows nothing of what a field means.
 import io
 import json
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
 import fastavro
 
-from stream_dedup.encode.shapes import NAMESPACE, Field, Kind, Shape
+from stream_dedup.encode.shapes import NAMESPACE, Field, Kind, Shape, time_parser
 
 _TYPES: Mapping[Kind, Any] = {
     Kind.TEXT: "string",
@@ -29,12 +28,11 @@ def schema_of(shape: Shape) -> str:
 def writer_of(shape: Shape) -> Callable[[Mapping[str, Any]], bytes]:
     """Return a function that writes a record, given its fields as in JSON."""
     schema = fastavro.parse_schema(_record(shape))
-    moments = [field.name for field in shape.fields if field.kind is Kind.TIMESTAMP]
+    with_times = time_parser(shape)
 
     def write(fields: Mapping[str, Any]) -> bytes:
-        times = {name: datetime.fromisoformat(fields[name]) for name in moments if fields.get(name) is not None}
         stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, schema, {**fields, **times})
+        fastavro.schemaless_writer(stream, schema, with_times(fields))
         return stream.getvalue()
 
     return write

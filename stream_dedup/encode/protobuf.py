@@ -5,14 +5,13 @@ Knows descriptors; knows nothing of what a field means.
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 from google.protobuf import descriptor_pb2, message_factory, timestamp_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
-from stream_dedup.encode.shapes import NAMESPACE, Kind, Shape
+from stream_dedup.encode.shapes import NAMESPACE, Kind, Shape, time_parser
 
 _Proto = descriptor_pb2.FieldDescriptorProto
 _TYPES: Mapping[Kind, _Proto.Type.ValueType] = {
@@ -35,11 +34,10 @@ def writer_of(shape: Shape) -> Callable[[Mapping[str, Any]], bytes]:
     pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
     pool.Add(_file(shape))
     make: type[Message] = message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{NAMESPACE}.{shape.name}"))
-    moments = [field.name for field in shape.fields if field.kind is Kind.TIMESTAMP]
+    with_times = time_parser(shape)
 
     def write(fields: Mapping[str, Any]) -> bytes:
-        times = {name: datetime.fromisoformat(fields[name]) for name in moments if fields.get(name) is not None}
-        return make(**{**fields, **times}).SerializeToString()
+        return make(**with_times(fields)).SerializeToString()
 
     return write
 

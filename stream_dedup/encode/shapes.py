@@ -4,8 +4,11 @@ Knows names and kinds of fields; knows no format. A field's position is its numb
 and none is removed.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, auto
+from typing import Any
 
 NAMESPACE = "stream_dedup"
 
@@ -45,6 +48,17 @@ class Shape:
 
     name: str
     fields: tuple[Field, ...]
+
+
+def time_parser(shape: Shape) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return a function that returns a record's fields, given as in JSON, with times as `datetime`."""
+    times = [field.name for field in shape.fields if field.kind is Kind.TIMESTAMP]
+
+    def parsed(fields: Mapping[str, Any]) -> dict[str, Any]:
+        known = {name: fields[name] for name in times if fields.get(name) is not None}
+        return {**fields, **{name: datetime.fromisoformat(text) for name, text in known.items()}}
+
+    return parsed
 
 
 LINK = Shape(

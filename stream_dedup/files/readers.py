@@ -81,9 +81,21 @@ def reader_for(path: Path, flags: Collection[str] = ()) -> Reader:
     if kind == ".parquet" and not packed:
         return _read_parquet
     raise FileFormatError(
-        f"{path}: cannot tell the format; supported are .jsonl, .ndjson and .csv, each also with .gz or .zst, and "
-        ".parquet; - is JSONL on standard input"
+        f"{path}: cannot tell the format; supported are .jsonl, .ndjson, .json and .csv, each also with .gz or .zst, "
+        "and .parquet; - is JSONL on standard input"
     )
+
+
+def check_exists(path: Path) -> None:
+    """Check that a path is that of a file, or standard input.
+
+    Raises:
+        FileFormatError: it is neither.
+    """
+    if path.is_dir():
+        raise FileFormatError(f"{path} is a directory: name a file in it")
+    if path != STANDARD_INPUT and not path.exists():
+        raise FileFormatError(f"{path}: there is no such file")
 
 
 def check_regular(path: Path) -> None:
@@ -92,12 +104,9 @@ def check_regular(path: Path) -> None:
     Raises:
         FileFormatError: it does not, or cannot.
     """
-    if path.is_dir():
-        raise FileFormatError(f"{path} is a directory: name a file in it")
-    if path == STANDARD_INPUT or (path.exists() and not path.is_file()):
+    check_exists(path)
+    if path == STANDARD_INPUT or not path.is_file():
         raise FileFormatError(f"{path} cannot be read more than once: name a file")
-    if not path.exists():
-        raise FileFormatError(f"{path}: there is no such file")
 
 
 def check_begin(path: Path) -> None:

@@ -18,10 +18,10 @@ from stream_dedup.engine.judged import Change
 from stream_dedup.files.batches import Batch, BatchReader, prefetched
 from stream_dedup.files.readers import (
     STANDARD_INPUT,
-    FileFormatError,
     Progress,
     Record,
     check_begin,
+    check_exists,
     reader_for,
     shown,
 )
@@ -51,11 +51,8 @@ def check_files(paths: Sequence[Path]) -> None:
         FileFormatError: one does not.
     """
     for path in paths:
-        if path.is_dir():
-            raise FileFormatError(f"{path} is a directory: name the files in it")
+        check_exists(path)
         reader_for(path)
-        if path != STANDARD_INPUT and not path.exists():
-            raise FileFormatError(f"{path}: there is no such file")
         check_begin(path)
 
 

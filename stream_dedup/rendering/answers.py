@@ -16,7 +16,6 @@ from stream_dedup.ask.answers import (
     FileAnswer,
     LinkAnswer,
     MemberAnswer,
-    MessageLocation,
     ShadowAnswer,
     SimilarAnswers,
     StatusAnswer,
@@ -75,7 +74,7 @@ def status_shown(status: StatusAnswer) -> RenderableType:
             "entries": f"{status.entries:,}",
             "steps": f"{status.steps:,}",
             "IDF epoch": str(status.idf_epoch),
-            "next to read": [place_shown(place) for place in status.input],
+            "next to read": list(map(str, status.input)),
             "files": [_file(file) for file in status.files],
         }
     )
@@ -109,7 +108,7 @@ def article_shown(article: ArticleAnswer) -> RenderableType:
             "stream's time": time_shown(article.stream_time),
             "characters": f"{article.characters:,}",
             "texts seen": str(article.texts),
-            "message": place_shown(article.message) if article.message else "",
+            "message": str(article.message) if article.message else "",
         }
     )
 
@@ -200,11 +199,6 @@ def measures_shown(jaccard: float | None, containment: float | None, hamming: in
 def share_shown(share: float | None) -> str:
     """Return a share with two decimal places; empty if it is unknown."""
     return "" if share is None else f"{share:.2f}"
-
-
-def place_shown(place: MessageLocation) -> str:
-    """Return where a message is."""
-    return f"{place.topic}, partition {place.partition}, offset {place.offset:,}"
 
 
 def time_shown(iso: str | None) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stream_dedup.ask.answers import MeasuresAnswer, ReasonAnswer, TextAnswer, WordAnswer
-from stream_dedup.rendering.answers import columns, facts, link_shown, place_shown, time_shown
+from stream_dedup.rendering.answers import columns, facts, link_shown, time_shown
 from stream_dedup.rendering.differences import Piece, Side, differences, shortened
 from stream_dedup.rendering.fitting import ByWidth
 from stream_dedup.rendering.plain import escape_control, plain
@@ -107,7 +107,7 @@ def _text_facts(name: str, text: TextAnswer) -> RenderableType:
             "source": text.source,
             "published": time_shown(text.published_at),
             "URL": text.url,
-            "message": place_shown(text.message) if text.message else "",
+            "message": str(text.message) if text.message else "",
         }
     )
 

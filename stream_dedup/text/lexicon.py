@@ -28,6 +28,7 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.dictionary import jieba_dictionary
 from stream_dedup.text.normal import Normaliser
 from stream_dedup.text.user_words import UserWord
+from stream_dedup.text.utf8 import utf8_lines
 
 NOUN, VERB, OTHER = np.uint8(3), np.uint8(2), np.uint8(1)
 STOP, MARKER = np.uint8(1), np.uint8(2)
@@ -78,10 +79,7 @@ def read_words(path: Path) -> tuple[str, ...]:
     Raises:
         ValueError: it is not valid UTF-8; the message names the file.
     """
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not valid UTF-8: {error}") from None
+    lines = map(str.strip, utf8_lines(path))
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from stream_dedup.text.utf8 import utf8_lines
+
 # Tags must be lower case, so that a phrase with a blank, which no segmenter finds, is not taken for a word and its tag.
 _USER_LINE = re.compile(r"(\S+)(?:\s+([0-9]{1,9}))?(?:\s+([a-z]+))?")
 
@@ -27,11 +29,7 @@ def read_user_dictionary(path: Path) -> list[UserWord]:
     Raises:
         ValueError: it is not valid UTF-8, or a line is not of that form; the message names the file and the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not valid UTF-8: {error}") from None
-    return list(_user_words(path, lines))
+    return list(_user_words(path, utf8_lines(path)))
 
 
 def _user_words(path: Path, lines: list[str]) -> Iterator[UserWord]:

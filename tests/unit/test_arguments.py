@@ -47,7 +47,7 @@ def test_times_may_be_numbers_of_numpy() -> None:
 def test_time_beyond_what_can_be_stored_is_told(value: int) -> None:
     """The error comes when the article is made, not amid a batch, for instance if times are in microseconds."""
     with pytest.raises(
-        ValueError, match=f"^published_ms of article 'n-1' is {value}, not between the years 1900 and 10000$"
+        ValueError, match=f"^published_ms of the article 'n-1' is {value}, not between the years 1900 and 10000$"
     ):
         Article("n-1", "正文", published_ms=value)
 

@@ -255,7 +255,7 @@ def test_empty_files_have_no_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.xlsx", "a.parquet.gz", "a.tar.gz"])
 def test_unknown_suffix_is_refused_with_the_known_ones(name: str, tmp_path: Path) -> None:
     """The error names the file and the formats that can be read."""
-    with pytest.raises(FileFormatError, match=r"\.jsonl, \.ndjson and \.csv") as raised:
+    with pytest.raises(FileFormatError, match=r"\.jsonl, \.ndjson, \.json and \.csv") as raised:
         reader_for(tmp_path / name)
     assert str(tmp_path / name) in str(raised.value)
 

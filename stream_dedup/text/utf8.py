@@ -1,0 +1,18 @@
+"""Lines of text files.
+
+Knows encodings; knows nothing of what the lines mean.
+"""
+
+from pathlib import Path
+
+
+def utf8_lines(path: Path) -> list[str]:
+    """Return the lines of a file in UTF-8, without the mark that Windows editors put at the beginning.
+
+    Raises:
+        ValueError: it is not valid UTF-8; the message names the file.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not valid UTF-8: {error}") from None
