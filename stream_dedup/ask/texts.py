@@ -14,6 +14,7 @@ from stream_dedup.stream.input.decoded import decode_all
 from stream_dedup.stream.kafka.messages import Messages
 
 _KEPT_CHARACTERS = 4 << 20
+_LEAST_KEPT = 4  # articles for which there is room: a longer one is not kept, as it would displace all others
 
 
 class LostTextError(LookupError):
@@ -58,6 +59,8 @@ class Texts:
             )
         with self._lock:
             known = self._kept.get(origin)
+            if known is not None:
+                self._kept.move_to_end(origin)
         return known or self._read(article_id, origin)
 
     def _read(self, article_id: str, origin: Origin) -> Article:
@@ -78,6 +81,9 @@ class Texts:
         return article
 
     def _keep(self, origin: Origin, article: Article) -> None:
+        """Keep an article, in place of those that were not asked for the longest."""
+        if len(article.body) > _KEPT_CHARACTERS // _LEAST_KEPT:
+            return
         with self._lock:
             if origin not in self._kept:
                 self._kept[origin] = article

@@ -1,0 +1,80 @@
+"""Promises of the texts of judged articles: read from the broker once, as long as there is room."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+
+from stream_dedup.article import Origin
+from stream_dedup.ask import texts
+from stream_dedup.ask.texts import LostTextError, Texts
+from stream_dedup.decode import Decoder
+from stream_dedup.settings import InputSettings
+
+_ROOM = 400  # characters
+
+
+@dataclass
+class _Message:
+    place: int
+    body: str
+
+    def value(self) -> bytes:
+        return orjson.dumps({"body": self.body})
+
+    def key(self) -> None:
+        """Return that it has none."""
+
+    def headers(self) -> None:
+        """Return that it has none."""
+
+    def topic(self) -> str:
+        return "in"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self.place
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1_760_000_000_000
+
+
+@dataclass
+class _Messages:
+    """A topic with bodies of some lengths; it notes what is read."""
+
+    lengths: list[int]
+    read: list[int] = field(default_factory=list)
+
+    def at(self, origin: Origin) -> Any:  # noqa: ANN401  # what stands for a message
+        self.read.append(origin.offset)
+        return _Message(origin.offset, "字" * self.lengths[origin.offset]) if self.lengths[origin.offset] else None
+
+
+def _reads(monkeypatch: pytest.MonkeyPatch, lengths: list[int], asked: list[int]) -> list[int]:
+    """Return which messages are read when the articles at some offsets are asked for, one after the other."""
+    monkeypatch.setattr(texts, "_KEPT_CHARACTERS", _ROOM)
+    messages = _Messages(lengths)
+    reader = Texts(messages, Decoder(InputSettings()))  # type: ignore[arg-type]
+    for offset in asked:
+        assert len(reader.article("n", Origin("in", 0, offset)).body) == lengths[offset]
+    return messages.read
+
+
+def test_article_in_use_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that was not asked for longest gives way, not the one that was read first."""
+    assert _reads(monkeypatch, [100] * 5, [0, 1, 2, 3, 0, 4, 0, 1]) == [0, 1, 2, 3, 4, 1]
+
+
+def test_huge_article_displaces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read each time, and the others are not."""
+    assert _reads(monkeypatch, [100, 100, 401, 101], [0, 1, 2, 3, 0, 1, 2, 3]) == [0, 1, 2, 3, 2, 3]
+
+
+def test_lost_message_is_told_with_its_location(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it was, to look for it."""
+    with pytest.raises(LostTextError, match=r"no longer in its topic \(in, partition 0, offset 0\)$"):
+        _reads(monkeypatch, [0], [0])
