@@ -35,16 +35,16 @@ def json_object(value: bytes) -> dict[str, Any]:
     try:
         fields = orjson.loads(value)
     except orjson.JSONDecodeError:
-        fields = lenient_json(value)
+        fields = _lenient_json(value)
     return _checked_object(fields)
 
 
 def exact_object(value: bytes) -> dict[str, Any]:
     """Return the JSON object in some bytes, with integers of any length kept exactly; see `json_object`."""
-    return _checked_object(lenient_json(value))
+    return _checked_object(_lenient_json(value))
 
 
-def lenient_json(value: bytes) -> Any:  # noqa: ANN401  # any JSON
+def _lenient_json(value: bytes) -> Any:  # noqa: ANN401  # any JSON
     r"""Parse JSON that orjson refuses: half of an emoji such as \ud83d, where crawlers cut a text, or huge integers.
 
     Raises:
