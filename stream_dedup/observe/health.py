@@ -55,7 +55,7 @@ class Health:
             left: how much of it is left, if known.
         """
         with self._lock:
-            self._waiting_for = ": ".join(filter(None, (what, left)))
+            self._waiting_for = f"{what}: {left}" if what and left else what or ""
 
     def miss(self, what: Awaited | None) -> None:
         """Set what is unreachable, whatever the loop is doing; None for nothing. Not a heartbeat."""

@@ -27,4 +27,4 @@ def stand_by(parts: ServiceParts) -> None:
         parts.meter.following(follower.position, left)
         parts.upkeep.turn(parts.engine.progress)
         behind = left > parts.settings.state.lag_records
-        parts.life.health.wait_for(Awaited.REPLAY if behind else None, f"{left:,} records left" if behind else "")
+        parts.life.health.wait_for(Awaited.REPLAY if behind else None, f"{left:,} records left")
