@@ -354,17 +354,6 @@ def test_every_code_ground_and_awaited_thing_has_chinese_words() -> None:
         assert set(re.findall(r'"?(\w[^":]*)"?: "', listed)) == names
 
 
-def test_chinese_words_are_for_what_the_service_waits_for() -> None:
-    """The page recognises what is awaited by how the probe's text begins; the service uses each of these beginnings."""
-    script = (REPOSITORY / "stream_dedup/api/page/said.js").read_text(encoding="utf-8")
-    listed = re.findall(r'"([^"]+)": "', script.partition("const AWAITED = {")[2].partition("};")[0])
-    health = REPOSITORY / "stream_dedup/observe/health.py"
-    sources = [health, *(REPOSITORY / "stream_dedup/stream").rglob("*.py")]
-    code = "".join(path.read_text(encoding="utf-8") for path in sources)
-    assert listed
-    assert [begin for begin in listed if f'"{begin}' not in code] == []
-
-
 def test_both_languages_have_the_same_words(page: Watched) -> None:
     """No label is missing in one of them."""
     english, chinese = page.page.evaluate(
