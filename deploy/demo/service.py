@@ -6,7 +6,6 @@ Knows its command line, its log and its HTTP port; knows nothing of what flows t
 import os
 import re
 import shlex
-import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 from deploy.broker.process import GuardedProcess
 from deploy.demo.measures import Measures
 from deploy.demo.topics import Topics
+from deploy.ports import free_port
 
 CONFIG = Path(__file__).parents[2] / "config" / "stream-dedup.toml"
 _COMMAND = (sys.executable, "-m", "stream_dedup")
@@ -217,8 +217,7 @@ def _own_settings(bootstrap: str, topics: Topics, state: Path) -> Mapping[str, o
 
 def _page_settings() -> dict[str, object]:
     # The API asks the service for its figures at the port in the settings: it must be a specific one.
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return {"api.enabled": True, "api.port": 0, "http.port": free.getsockname()[1]}
+    return {"api.enabled": True, "api.port": 0, "http.port": free_port()}
 
 
 def _flags(settings: Mapping[str, object]) -> list[str]:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from deploy.ports import free_port
 from stream_dedup import __version__
 from tests.image.conftest import Built
 from tests.image.containers import Container
-from tests.stream.harness import Topics, article, collect, free_port, fresh_topics, produce, wait_until
+from tests.stream.harness import Topics, article, collect, fresh_topics, produce, wait_until
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(1_800)]
 _UID = 10001

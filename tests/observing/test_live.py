@@ -12,6 +12,7 @@ from deploy.dashboards import DASHBOARDS, Page
 from deploy.dashboards.board import Query, Variables, annotations, views
 from deploy.dashboards.queries import metric_names
 from deploy.demo.samples import sample_stream
+from deploy.ports import free_port
 from deploy.prometheus.ruleset import Rule, all_rules
 from deploy.prometheus.server import Prometheus
 from stream_dedup.stream.state.snapshots import ask
@@ -21,7 +22,6 @@ from tests.stream.harness import (
     Incoming,
     Service,
     collect,
-    free_port,
     fresh_topics,
     produce,
     wait_until,

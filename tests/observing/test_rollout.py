@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from deploy.ports import free_port
 from deploy.prometheus.server import Prometheus
 from tests.faults.chaos import Replica
 from tests.observing.scraped import FLAGS, firing, scraped, wait_firing, wait_silent
-from tests.stream.harness import Topics, article, collect, free_port, fresh_topics, produce, wait_until
+from tests.stream.harness import Topics, article, collect, fresh_topics, produce, wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _FACTOR = 120.0

@@ -15,10 +15,11 @@ from confluent_kafka import Producer
 
 from deploy.dashboards.board import Variables, views
 from deploy.dashboards.overview import OVERVIEW
+from deploy.ports import free_port
 from deploy.prometheus.server import Prometheus
 from tests.faults.chaos import Replica, small_disk
 from tests.observing.scraped import FLAGS, firing, scraped, wait_firing, wait_silent
-from tests.stream.harness import Topics, article, create_topic, free_port, fresh_topics, produce, wait_until
+from tests.stream.harness import Topics, article, create_topic, fresh_topics, produce, wait_until
 from tests.stream.schemas import SchemaServer, schema_server
 from tests.unit.registered import sample
 

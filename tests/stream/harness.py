@@ -5,14 +5,12 @@ Knows topics, processes, logs and HTTP; knows nothing of what a test expects.
 
 import json
 import os
-import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -38,8 +36,6 @@ STOP_SECONDS = 10.0
 OWN_PREFIX = "stream_dedup."
 _ADMIN_SECONDS = 60.0
 _LOOK_SECONDS = 0.02
-# Below the ports that brokers choose, and that the system uses for outgoing connections.
-_PORTS = range(10_000, 20_000)
 _LOG_TAIL_BYTES = 5_000
 
 Headers = list[tuple[str, bytes | None]]
@@ -51,14 +47,6 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIEN
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
         time.sleep(_LOOK_SECONDS)
-
-
-def free_port() -> int:
-    """Return a port on which nothing listens, for a process that keeps its address across restarts."""
-    while True:
-        port = secrets.choice(_PORTS)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 def stand_still(pid: int) -> None:

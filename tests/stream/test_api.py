@@ -20,6 +20,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deploy.demo.samples import sample_stream
+from deploy.ports import free_port
 from tests.stream.harness import (
     REPOSITORY,
     Incoming,
@@ -28,7 +29,6 @@ from tests.stream.harness import (
     Topics,
     clean_environment,
     collect,
-    free_port,
     fresh_topics,
     named_topics,
     produce,

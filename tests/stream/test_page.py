@@ -19,6 +19,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Route, ViewportSize, expect
 
+from deploy.ports import free_port
 from stream_dedup.api.problems import Code
 from stream_dedup.article import Ground
 from stream_dedup.observe.health import Awaited
@@ -30,7 +31,6 @@ from tests.stream.harness import (
     article,
     clean_environment,
     collect,
-    free_port,
     fresh_topics,
     produce,
     wait_until,

@@ -6,7 +6,6 @@ Knows processes, topics and the time of each event; knows nothing of what is sho
 import json
 import math
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -25,6 +24,7 @@ from deploy.demo.samples.operators import Text
 from deploy.demo.samples.walks import Walks
 from deploy.demo.service import Service
 from deploy.demo.topics import Topics, demo_topics
+from deploy.ports import free_port
 from deploy.prometheus.ruleset import write_config
 from deploy.prometheus.server import Prometheus
 
@@ -112,12 +112,8 @@ class _Replica:
     topics: Topics
     folder: Path
     posts: str
-    port: int = 0
+    port: int = field(default_factory=free_port)
     _service: Service | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
 
     def start(self) -> None:
         """Start a process."""
