@@ -36,10 +36,14 @@ class EpochState:
     counted: Sequence[tuple[int, Counts]] = ()
     counted_lines: Sequence[Counts] = ()
 
+    def add_counted(self, counts: DocumentCounts) -> None:
+        """Add the counts in `counted` to document counts."""
+        for documents, words in self.counted:
+            counts.add(documents, words)
+
     def settled(self) -> "EpochState":
         """Add what was counted to the live counts, and return the state with nothing left to add."""
-        for documents, words in self.counted:
-            self.counts.add(documents, words)
+        self.add_counted(self.counts)
         for lines in self.counted_lines:
             self.lines.add(lines)
         return replace(self, counted=(), counted_lines=())
@@ -118,8 +122,7 @@ class Epochs:
         """Begin the next epoch, and yield the writes that store it in place of all earlier counts."""
         ended = self.state
         counts = ended.counts.copy()
-        for documents, words in ended.counted:
-            counts.add(documents, words)
+        ended.add_counted(counts)
         epoch = counts.freeze(ended.epoch.number + 1)
         lines = ended.lines.freeze(ended.counted_lines)
         self.state = EpochState(epoch, counts, ended.lines.followed_by(lines))

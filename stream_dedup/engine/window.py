@@ -16,7 +16,7 @@ from stream_dedup.index.records.records import UNKNOWN_TIME
 from stream_dedup.settings import WindowSettings
 
 _RENEWALS = 8  # times per window that a text which is copied again and again is indexed again
-_GENERATIONS = 2  # generations per window: the state holds one to one and a half windows
+GENERATIONS_PER_WINDOW = 2  # the state holds one generation more: one to one and a half windows
 _MS_PER_DAY = 86_400_000
 
 
@@ -100,7 +100,7 @@ class Window:
         start = self.started(progress, times)
         # Strictly after half a window: times in whole seconds often meet it exactly. The oldest generation would then
         # end exactly where the window begins, would still be needed, and would stay for another half window.
-        due = (times > start + self._length_ms // _GENERATIONS) & (start != UNKNOWN_TIME)
+        due = (times > start + self._length_ms // GENERATIONS_PER_WINDOW) & (start != UNKNOWN_TIME)
         return int(np.argmax(due)) if due.any() else None
 
     def started(self, progress: Progress, times: I64) -> int:

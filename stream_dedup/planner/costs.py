@@ -9,15 +9,16 @@ million entries after compaction; they are the costs on that machine, not a prom
 from dataclasses import dataclass
 from math import log2
 
+from stream_dedup.engine.window import GENERATIONS_PER_WINDOW
 from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.fingerprint.sketch import VALUE_BITS, landmark_count
 from stream_dedup.index.entries.codec import HASH_BITS, MARK_BITS
 from stream_dedup.index.lookup.plan import TablePlan
-from stream_dedup.planner.lists import TYPICAL_GRAMS, others_of, packed, runs_of, tables_of
+from stream_dedup.planner.lists import GENERATIONS, TYPICAL_GRAMS, others_of, packed, runs_of, tables_of
 from stream_dedup.settings import Settings
 
 # Windows on disk just before a generation expires; the average is a sixth less.
-HELD_WINDOWS = 1.5
+HELD_WINDOWS = GENERATIONS / GENERATIONS_PER_WINDOW
 # RocksDB flushes its write buffers when their log reaches this size.
 _WRITE_BUFFERS = 256e6
 

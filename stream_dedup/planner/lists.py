@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_dedup.engine.window import GENERATIONS_PER_WINDOW
 from stream_dedup.fingerprint.features import landmark_rule
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, landmark_count
 from stream_dedup.index.lookup.multi import posting_kinds
@@ -22,7 +23,7 @@ from stream_dedup.index.runs.section import FENCE_BYTES
 from stream_dedup.index.runs.shelf import FAN_OUT, LARGEST_ENTRIES, YOUNG_ENTRIES
 from stream_dedup.settings import EngineSettings
 
-GENERATIONS = 3  # live ones: two make up a window, and a third is being written to
+GENERATIONS = GENERATIONS_PER_WINDOW + 1  # live ones: those that make up a window, and one that is being written to
 TYPICAL_GRAMS = 920  # distinct n-grams of an article with 38 landmarks, the mean number
 # On 18,000 labelled articles, a landmark was new with probability (1 + t / 32,000)^-0.065 after t landmarks.
 NEW_SCALE, NEW_DECAY = 32_000.0, 0.065
