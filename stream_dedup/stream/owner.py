@@ -82,11 +82,12 @@ class Owner:
             )
             closers.append(writer.close)
             writer.open()
+            committer = Committer(parts.engine, writer, parts.identity)
             parts.catch_up()
             company.enter_context(life.hearing(parts.reader.rest, writer.hear))
             room = parts.topics.room(output.unique)
             with Formats(self._settings, self._outages.tell_and_live, self._outages.end) as formats:
-                if not self._judge_history(formats.decoder(room), writer):
+                if not self._judge_history(formats.decoder(room), committer):
                     return
                 encoder = formats.encoder()
             source = Source(self._settings, parts.engine.positions(), parts.topics.identities, consumer_statistics)
@@ -97,7 +98,7 @@ class Owner:
             self._trim()
             parts.metrics.become("active")
             log.info("active", term=term, seconds=round(time.monotonic() - began, 3))
-            self._decide(term, source, sink, writer, room)
+            self._decide(term, source, sink, writer, committer, room)
 
     @contextmanager
     def _closing_together(self) -> Iterator[list[Callable[[], None]]]:
@@ -117,7 +118,7 @@ class Owner:
 
     # ------------------------------------------------------------------------------------------------ history
 
-    def _judge_history(self, decoder: Decoder, writer: Writer) -> bool:
+    def _judge_history(self, decoder: Decoder, committer: Committer) -> bool:
         """Judge, without publishing, what the group has decided but the state, new or of other settings, lacks.
 
         This is finished before anything is published: a copy in one partition may be of an article in another.
@@ -135,7 +136,7 @@ class Owner:
             advance = RemainingTime("messages")
             life.health.wait_for(Awaited.SECOND_JUDGEMENT, advance.left(history.total))
             for messages in history.batches(self._settings.commit.articles):
-                if messages and not self._judge_in_silence(messages, history.identities, decoder, writer):
+                if messages and not self._judge_in_silence(messages, history.identities, decoder, committer):
                     return False
                 life.heartbeat()
                 life.health.wait_for(Awaited.SECOND_JUDGEMENT, advance.left(history.total - history.done))
@@ -143,13 +144,12 @@ class Owner:
         return True
 
     def _judge_in_silence(
-        self, messages: Sequence[Message], identities: Mapping[str, int], decoder: Decoder, writer: Writer
+        self, messages: Sequence[Message], identities: Mapping[str, int], decoder: Decoder, committer: Committer
     ) -> bool:
         """Judge a batch that the group has decided; return whether it was committed."""
         parts = self._parts
         judged = parts.engine.progress.judged
         try:
-            committer = Committer(parts.engine, writer, parts.identity)
             commit_without_publishing(messages, identities, parts.engine, decoder, committer)
         except AbortedError as error:
             self._aborts.bear(error)
@@ -160,7 +160,7 @@ class Owner:
 
     # ------------------------------------------------------------------------------------------------ the stream
 
-    def _decide(self, term: int, source: Source, sink: Sink, writer: Writer, room: int) -> None:
+    def _decide(self, term: int, source: Source, sink: Sink, writer: Writer, committer: Committer, room: int) -> None:
         """Decide and commit what arrives until the term is over, the source is unusable, or a stop is requested.
 
         Args:
@@ -168,13 +168,14 @@ class Owner:
             source: of the messages.
             sink: of the outputs.
             writer: already open.
+            committer: commits with the writer.
             room: the largest message that the outputs accept, in bytes.
         """
         parts, life = self._parts, self._life
         formats = Formats(self._settings, self._outages.tell, self._outages.end)
         # The formats are closed first: until then the reader's thread may be waiting for the registry.
         with Reader(source, formats.decoder(room), parts.engine) as reader, self._shadow() as shadow, formats:
-            pipeline = Pipeline(parts.engine, source, reader, sink, writer, parts.identity, life.heartbeat, shadow)
+            pipeline = Pipeline(parts.engine, source, reader, sink, writer, committer, life.heartbeat, shadow)
             while not life.stopping.is_set() and self._owns(term) and self._turn(source, reader, pipeline):
                 pass
 

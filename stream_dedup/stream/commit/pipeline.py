@@ -54,8 +54,8 @@ class Pipeline:
         source: tells which partitions are held.
         reader: reads ahead meanwhile.
         sink: sends the outputs.
-        writer: begins and aborts transactions, and commits.
-        identity: the changelog's name and topic id, see `Topics.identity`.
+        writer: begins and aborts transactions.
+        committer: commits the engine's changes with the writer.
         while_waiting: called about every second until the messages are prepared; may raise to give up.
         shadow: judges committed messages a second time; None if there is none.
     """
@@ -67,7 +67,7 @@ class Pipeline:
         reader: Reader,
         sink: Sink,
         writer: Writer,
-        identity: str,
+        committer: Committer,
         while_waiting: Callable[[], None],
         shadow: Shadow | None = None,
     ) -> None:
@@ -76,7 +76,7 @@ class Pipeline:
         self._reader = reader
         self._sink = sink
         self._writer = writer
-        self._committer = Committer(engine, writer, identity)
+        self._committer = committer
         self._while_waiting = while_waiting
         self._shadow = shadow
 
