@@ -25,6 +25,8 @@ from deploy.ports import BROKER_PORTS, HOST, hold_free_port
 
 LOG_TAIL_LINES = 40
 FORMAT_TIMEOUT_SECONDS = 30.0
+_PORT_CHOICES = 3
+_PORT_TAKEN = b"BindException: Address already in use"
 
 _JVM_FLAGS = (
     "-Xmx512m",
@@ -126,11 +128,11 @@ class KafkaBroker:
         if self.running:
             raise RuntimeError("the broker is already running")
         jars = kafka_jars()
+        port_choices = _PORT_CHOICES if self._ports is None else 1  # a restart must keep its ports
         try:
             self._prepare()
             self._format(jars)
-            self._process = self._java(jars, "kafka.Kafka", str(self._config_file))
-            self._wait_until_ready()
+            self._launch(jars, port_choices)
         except BaseException:
             # Also for Ctrl-C in the middle of the wait.
             self.stop()
@@ -280,11 +282,30 @@ class KafkaBroker:
             remove=self.folder if self.data_dir is None else None,
         )
 
-    def _wait_until_ready(self) -> None:
+    def _launch(self, jars: Sequence[Path], port_choices: int) -> None:
+        """Start Kafka and wait until it answers.
+
+        Args:
+            jars: of Kafka.
+            port_choices: how many choices of ports to try: until Kafka uses them, another process can take one.
+
+        Raises:
+            BrokerStartError: it ended, or did not answer in time.
+        """
+        self.log_file.touch()
+        log_before = self.log_file.stat().st_size
+        self._process = self._java(jars, "kafka.Kafka", str(self._config_file))
         if wait_until_answers(self.bootstrap, self.start_timeout, give_up=lambda: not self.running):
             return
-        reason = f"no answer within {self.start_timeout:g} s" if self.running else "it ended at once"
-        raise self._start_error(reason)
+        if self.running:
+            raise self._start_error(f"no answer within {self.start_timeout:g} s")
+        if _PORT_TAKEN not in self.log_file.read_bytes()[log_before:]:
+            raise self._start_error("it ended at once")
+        if port_choices == 1:
+            raise self._start_error("another process listens on one of its ports")
+        self._ports = None
+        self._prepare()
+        self._launch(jars, port_choices - 1)
 
     def _start_error(self, reason: str) -> BrokerStartError:
         lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -127,7 +127,8 @@ class Owner:
             Whether everything is judged: if not, a new writer must resume after the last committed batch.
         """
         parts, life = self._parts, self._life
-        with closing(History(self._settings, parts.engine.positions(), parts.topics.identities)) as history:
+        positions, identify = parts.engine.positions(), parts.topics.identities
+        with closing(History(self._settings, positions, identify, life.heartbeat)) as history:
             if not history.total:
                 return True
             reason = "the group has decided these messages, but the state does not have them"

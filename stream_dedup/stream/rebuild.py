@@ -6,9 +6,9 @@ Knows the input up to the group's committed offsets; publishes nothing, and know
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from stream_dedup.decode import Decoder
 from stream_dedup.engine.dedup import Deduplicator
@@ -20,6 +20,7 @@ from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.formats import Formats
 from stream_dedup.stream.input.decoded import decode_all
 from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, is_transient, make_consumer
+from stream_dedup.stream.kafka.patience import Patience
 from stream_dedup.stream.kafka.places import Place, identity_updates, offset_of, place_of
 from stream_dedup.stream.kafka.topics import Topics, matching_topics, state_topics
 from stream_dedup.stream.output.errors import AbortedError
@@ -30,7 +31,7 @@ from stream_dedup.stream.state.states import check_own, digest_of, state_directo
 _READ_MESSAGES = 1_000
 _BUFFERED = 2_000  # messages of a partition held back until the others catch up
 _POLL_SECONDS = 0.1
-_ASK_SECONDS = 10.0
+_AGAIN = "run the same command again to resume after the last commit"
 
 
 class Rebuild:
@@ -62,7 +63,7 @@ class Rebuild:
         """
         digest = digest_of(self._settings)
         names, topics = state_topics(self._settings, digest), Topics(self._settings)
-        _check_decided(self._settings, topics.other_changelogs(digest))
+        _check_decided(self._settings, topics.other_changelogs(digest), self._give_up_if_stopping)
         with (
             open_store(state_directory(self._settings, digest), self._settings.state) as store,
             closing(Writer(self._settings, names.changelog, names.changelog, lambda: None)) as writer,
@@ -76,7 +77,9 @@ class Rebuild:
             judged = engine.progress.judged
             with (
                 Formats(self._settings, self._await_registry) as formats,
-                closing(History(self._settings, engine.positions(), topics.identities)) as history,
+                closing(
+                    History(self._settings, engine.positions(), topics.identities, self._give_up_if_stopping)
+                ) as history,
             ):
                 committer = Committer(engine, writer, identity)
                 decoder = formats.decoder(topics.room(self._settings.output.unique))
@@ -88,16 +91,18 @@ class Rebuild:
                     try:
                         commit_without_publishing(messages, history.identities, engine, decoder, committer)
                     except AbortedError as error:
-                        raise BrokerError(
-                            f"{error}: run the same command again to resume after the last commit"
-                        ) from None
+                        raise BrokerError(f"{error}: {_AGAIN}") from None
                     self._report("messages of the input", history.done, history.total)
             return engine.progress.judged - judged
 
     def _await_registry(self, outage: RegistryUnreachableError) -> None:
         self._recurring_faults.warning("registry_out_of_reach", error="registry", detail=str(outage))
         if self._stopping.is_set():
-            raise RegistryError(f"{outage}: run the same command again to resume after the last commit")
+            raise RegistryError(f"{outage}: {_AGAIN}")
+
+    def _give_up_if_stopping(self) -> None:
+        if self._stopping.is_set():
+            raise BrokerError(f"no broker has answered before the stop: {_AGAIN}")
 
 
 def commit_without_publishing(
@@ -128,42 +133,44 @@ def commit_without_publishing(
     committer.commit_alone(judged.change, positions)
 
 
-def _check_decided(settings: Settings, others: Sequence[str]) -> None:
+def _check_decided(settings: Settings, others: Sequence[str], while_waiting: Callable[[], None]) -> None:
     """Check that the group's offsets tell what was decided, if anything was.
 
     Args:
         settings: topics and group.
         others: the changelogs of the index under other settings.
+        while_waiting: see `Patience`.
 
     Raises:
         BrokerError: they do not.
     """
+    patience = Patience(settings, "cannot find out what the group has decided", while_waiting)
     with closing(make_consumer(settings)) as consumer:
-        try:
-            if not others or any(place.offset >= 0 for place in _committed(consumer, settings)):
-                return
-            ends = {
-                name: consumer.get_watermark_offsets(TopicPartition(name, 0), timeout=_ASK_SECONDS) for name in others
-            }
-        except KafkaException as error:
-            raise BrokerError(f"cannot find out what the group has decided: {error.args[0].str()}") from None
-    if written := [name for name, (_, end) in ends.items() if end > 0]:
+        if not others or any(place.offset >= 0 for place in _committed(consumer, settings, patience)):
+            return
+        ends = {name: _bounds(consumer, TopicPartition(name, 0), patience)[1] for name in others}
+    if written := [name for name, end in ends.items() if end > 0]:
         raise BrokerError(
             f"the group {settings.input.group} has no offsets, so it is unknown what was decided: start the "
             f"service once with the settings it last ran with, which commits them (changelogs: {', '.join(written)})"
         )
 
 
-def _committed(consumer: Consumer, settings: Settings) -> list[TopicPartition]:
+def _committed(consumer: Consumer, settings: Settings, patience: Patience) -> list[TopicPartition]:
     """Return the group's committed offset in each partition of the input."""
-    topics = consumer.list_topics(timeout=_ASK_SECONDS).topics
+    topics = patience.answer(lambda seconds: consumer.list_topics(timeout=seconds).topics)
     places = [
         TopicPartition(name, partition)
         for name in matching_topics(settings, topics)
         if name in topics
         for partition in topics[name].partitions
     ]
-    return consumer.committed(places, timeout=_ASK_SECONDS) if places else []
+    return patience.answer(lambda seconds: consumer.committed(places, timeout=seconds)) if places else []
+
+
+def _bounds(consumer: Consumer, place: TopicPartition, patience: Patience) -> tuple[int, int]:
+    """Return the first offset of a partition that still exists, and its end."""
+    return patience.answer(lambda seconds: consumer.get_watermark_offsets(place, timeout=seconds))
 
 
 class History:
@@ -175,6 +182,7 @@ class History:
         settings: topics and group.
         positions: of the state; a topic that was recreated since then is read from its beginning.
         identify: see `Source`.
+        while_waiting: see `Patience`.
 
     Attributes:
         identities: of the topics, as far as they are known.
@@ -190,7 +198,9 @@ class History:
         settings: Settings,
         positions: Mapping[Place, int],
         identify: Callable[[Collection[str]], Mapping[str, int]] = lambda _: {},
+        while_waiting: Callable[[], None] = lambda: None,
     ) -> None:
+        self._patience = Patience(settings, "cannot read the input", while_waiting)
         self._consumer: Consumer = make_consumer(
             settings, {**consumer_properties(settings), "enable.partition.eof": "true"}
         )
@@ -199,13 +209,12 @@ class History:
         self._paused: set[Place] = set()
         self._starts: list[TopicPartition] = []
         self.total = self.done = 0
-        try:
-            committed = _committed(self._consumer, settings)
+        with ExitStack() as closing_on_error:
+            closing_on_error.callback(self._consumer.close)
+            committed = _committed(self._consumer, settings, self._patience)
             self.identities = identify({place.topic for place in committed})
             self._find(committed, {**positions, **identity_updates(self.identities, positions, ())})
-        except KafkaException as error:
-            self._consumer.close()
-            raise BrokerError(f"cannot read the input: {error.args[0].str()}") from None
+            closing_on_error.pop_all()
 
     def batches(self, size: int) -> Iterator[list[Message]]:
         """Yield batches of messages, and empty ones while none arrive, so that the caller can give up.
@@ -245,7 +254,7 @@ class History:
             key = place.topic, place.partition
             start, stop = positions.get(key, 0), place.offset
             if stop > start:
-                first, end = self._consumer.get_watermark_offsets(place, timeout=_ASK_SECONDS)
+                first, end = _bounds(self._consumer, place, self._patience)
                 # What the broker has lost, as after an unclean leader election, never arrives.
                 start, stop = max(first, start), min(end, stop)
             if stop > start:

@@ -6,6 +6,7 @@ Tests only the broker and its process; nothing of the service that uses it.
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import textwrap
@@ -24,10 +25,12 @@ from deploy.broker import (
     BrokerUnreachableError,
     JarError,
     KafkaBroker,
+    kafka,
     kafka_for_session,
     kafka_jars,
 )
 from deploy.broker.process import GuardedProcess
+from deploy.ports import HOST
 from stream_dedup.jars.fetch import _STAGING
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -242,6 +245,25 @@ def test_cluster_id_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("deploy.broker.kafka._cluster_id", lambda: "-" + "A" * 21)
     with KafkaBroker(data_dir=tmp_path) as broker:
         assert AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics().cluster_id == "-" + "A" * 21
+
+
+def test_port_that_is_taken_before_kafka_uses_it_is_chosen_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only at the first start: at a restart the address must stay, so that a taken port is an error."""
+    with socket.socket() as other:
+        other.bind((HOST, 0))
+        other.listen()
+        chosen = kafka._free_ports()  # noqa: SLF001  # what the broker itself chooses with
+        choices = [chosen._replace(controller=other.getsockname()[1]), chosen]
+        monkeypatch.setattr(kafka, "_free_ports", lambda: choices.pop(0))
+        with KafkaBroker() as broker:
+            assert AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics().brokers
+            assert not choices
+            broker.kill()
+            with (
+                socket.create_server((HOST, chosen.broker)),
+                pytest.raises(BrokerStartError, match="another process listens"),
+            ):
+                broker.restart()
 
 
 def test_failed_start_shows_the_log_and_leaves_nothing(tmp_path: Path) -> None:

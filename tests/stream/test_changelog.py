@@ -234,7 +234,7 @@ def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) 
     """It may have just been created: it is retried until the deadline, and the caller is called meanwhile."""
     waits: list[int] = []
     absent = ChangelogReader(settings(bootstrap), f"none-{uuid4().hex}", lambda: waits.append(1))
-    told = "cannot read none-.*: no broker has described it for 2 s; "
+    told = "cannot read none-.*: no broker has answered for 2 s; "
     with closing(absent) as reader, pytest.raises(BrokerError, match=told):
         reader.bounds()
     assert waits

@@ -6,11 +6,12 @@ from itertools import islice
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream import rebuild
 from stream_dedup.stream.kafka.places import IDENTITY
+from stream_dedup.stream.life import StoppedError
 from stream_dedup.stream.rebuild import History
 
 
@@ -42,6 +43,8 @@ class _Client:
         self._committed = committed
         self._end = end
         self._position = -1001  # as in librdkafka, before the first message
+        self.silent = False
+        self.closed = False
 
     def list_topics(self, timeout: float) -> SimpleNamespace:
         assert timeout
@@ -49,6 +52,8 @@ class _Client:
 
     def committed(self, places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         assert timeout
+        if self.silent:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001  # librdkafka's name
         return [TopicPartition(place.topic, place.partition, self._committed) for place in places]
 
     def get_watermark_offsets(self, _place: TopicPartition, timeout: float) -> tuple[int, int]:
@@ -68,6 +73,9 @@ class _Client:
 
     pause = resume = assign
 
+    def close(self) -> None:
+        self.closed = True
+
 
 def _batches(
     monkeypatch: pytest.MonkeyPatch, coming: Sequence[Sequence[int]], committed: int = 4, end: int = 4
@@ -85,6 +93,28 @@ def test_ends_where_the_group_has_decided(monkeypatch: pytest.MonkeyPatch) -> No
 def test_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """While no broker answers, the caller still gets batches, so that it stays alive and can be stopped."""
     assert list(islice(_batches(monkeypatch, [[0], [], [1, 2]]), 4)) == [[], [0, 1], [], []]
+
+
+def test_broker_that_is_away_is_waited_for_until_the_caller_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also before the first batch, while it is asked what the group has decided; the client is then closed."""
+    client = _Client([], 4, 4)
+    client.silent = True
+    monkeypatch.setattr(rebuild, "make_consumer", lambda *_: client)
+    settings = Settings.model_validate({"input": {"topics": ["in"]}})
+
+    def back() -> None:
+        client.silent = False
+
+    assert History(settings, {}, while_waiting=back).total == 4
+    assert not client.closed
+
+    def give_up() -> None:
+        raise StoppedError
+
+    client.silent = True
+    with pytest.raises(StoppedError):
+        History(settings, {}, while_waiting=give_up)
+    assert client.closed
 
 
 def test_what_a_broker_has_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings
@@ -19,16 +19,12 @@ from stream_dedup.stream.kafka.clients import (
     is_transient,
     make_consumer,
 )
+from stream_dedup.stream.kafka.patience import Patience
 from stream_dedup.stream.kafka.places import offset_of
 
 _MOST_RECORDS = 10_000  # taken at a time
 _FIRST_RECORDS = 1  # taken at a time while their size is not known yet
 _POLL_SECONDS = 0.05
-_SLICE_SECONDS = 1.0
-_PAUSE_SECONDS = 0.1
-
-# A topic that was created a moment ago may not be known to every broker yet.
-_ABSENT = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001  # librdkafka's names
 
 log = structlog.get_logger()
 
@@ -70,8 +66,7 @@ class ChangelogReader:
         on_statistics: OnStatistics | None = None,
     ) -> None:
         self._topic = topic
-        self._while_waiting = while_waiting
-        self._seconds = settings.commit.deadline_seconds
+        self._patience = Patience(settings, f"cannot read {topic}", while_waiting)
         self._consumer: Consumer = make_consumer(settings, changelog_properties(settings), on_statistics)
         self._position = self._end = 0
         self._reads = False
@@ -89,19 +84,11 @@ class ChangelogReader:
         Raises:
             BrokerError: a refusal, or no answer within `commit.deadline_seconds`.
         """
-        place, deadline = TopicPartition(self._topic, 0), time.monotonic() + self._seconds
-        while True:
-            try:
-                first, self._end = self._consumer.get_watermark_offsets(place, timeout=_SLICE_SECONDS)
-            except KafkaException as error:
-                fault = error.args[0]
-                if not (waits := is_transient(fault) or fault.code() in _ABSENT) or time.monotonic() > deadline:
-                    silence = f"no broker has described it for {self._seconds:g} s; " if waits else ""
-                    raise BrokerError(f"cannot read {self._topic}: {silence}{fault.str()}") from None
-            else:
-                return first, self._end
-            self._while_waiting()
-            time.sleep(_PAUSE_SECONDS)
+        place = TopicPartition(self._topic, 0)
+        first, self._end = self._patience.answer(
+            lambda seconds: self._consumer.get_watermark_offsets(place, timeout=seconds)
+        )
+        return first, self._end
 
     def seek(self, position: int) -> None:
         """Continue reading at a position.
