@@ -1,0 +1,140 @@
+"""A broker that dies, is silent, slow or refuses connections is waited for, and the work resumes."""
+
+import time
+from contextlib import ExitStack, closing
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from stream_dedup.settings import Settings
+from stream_dedup.stream.kafka import tail
+from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.kafka.tail import Tail
+from stream_dedup.stream.ownership import Ownership
+from stream_dedup.stream.rebuild import History
+from stream_dedup.stream.state.changelog import ChangelogReader
+from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Traffic
+from tests.faults.stage import LONG, OUTAGE_SECONDS, SESSION_SECONDS, SIZE, SLOW_LINE, Run, Stage
+from tests.stream.harness import create_topic, wait_until
+
+_SILENT_ATTEMPTS = 3  # until the broker can be reached again
+
+
+@LONG
+def test_broker_killed_and_restarted(run: Run) -> None:
+    """If the broker is killed in mid-work and comes back, the service waits for it."""
+    with run.replica("waiting", "commit.articles=10") as replica:
+        run.progress.wait(SIZE // 4, [replica.start()])
+        run.stage.broker.kill()
+        run.stage.broker.restart()
+        run.progress.finish([replica])
+        replica.stop()
+    run.check()
+
+
+@pytest.mark.parametrize("traffic", [BLACK_HOLE, CUT], ids=["silent", "gone"])
+def test_reader_of_what_is_there_waits_no_longer_than_it_says(
+    traffic: Traffic, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the broker is lost once the ends are known, `tail --last` reports it instead of waiting forever."""
+
+    class Interrupted(Tail):
+        def _places(self, last: int | None) -> list[TopicPartition]:
+            found = super()._places(last)
+            stage.proxy.set(traffic)
+            return found
+
+    monkeypatch.setattr(tail, "_SILENT_SECONDS", 2.0)
+    settings = Settings.model_validate({"kafka": {"bootstrap.servers": stage.proxy.address}})
+    try:
+        told = r"nothing has arrived for 2 s: see kafka\.bootstrap\.servers"
+        with Interrupted(settings, [stage.topics.unique]) as reader, pytest.raises(BrokerError, match=told):
+            list(reader.messages(5, endless=False))
+    finally:
+        stage.proxy.set(PASS)
+    with Tail(settings, [stage.topics.unique]) as again:
+        assert len(list(again.messages(5, endless=False))) == 5
+
+
+@LONG
+def test_broker_slow_silent_and_refusing(run: Run) -> None:
+    """After a bad connection, a silent broker and refused connections, the work resumes."""
+    proxy = run.stage.proxy
+    with run.replica("waiting", bootstrap=proxy.address) as replica:
+        proxy.set(SLOW_LINE)
+        replica.start()
+        for part, traffic in enumerate((BLACK_HOLE, CUT), 1):
+            run.progress.finish([replica], SIZE * part // 4)
+            proxy.set(traffic)
+            time.sleep(OUTAGE_SECONDS / 2)
+            proxy.set(SLOW_LINE)
+        run.progress.finish([replica], SIZE * 3 // 4)
+        proxy.set(PASS)
+        run.progress.finish([replica])
+        replica.stop()
+    run.check()
+
+
+def test_question_to_a_silent_group_holds_nobody_up(stage: Stage) -> None:
+    """It waits as long as it is told and no longer, stays in the group meanwhile, and gets the answer later."""
+    topic = f"t{uuid4().hex[:12]}.owner"
+    create_topic(stage.broker.bootstrap, topic)
+    member = Ownership(Settings.model_validate({"kafka": {"bootstrap.servers": stage.proxy.address}}), topic)
+
+    def owns() -> bool:
+        member.poll(0.02)
+        return member.owner
+
+    with ExitStack() as leaving:
+        leaving.callback(member.leave)
+        leaving.callback(stage.proxy.set, PASS)
+        wait_until(owns, "it owns")
+        stage.proxy.set(BLACK_HOLE)
+        began = time.monotonic()
+        assert not member.ask(0.5)
+        member.poll()
+        assert time.monotonic() - began < SESSION_SECONDS
+        stage.proxy.set(PASS)
+        wait_until(lambda: member.ask(0.5), "an answer")
+
+
+@LONG
+def test_end_of_the_changelog_is_asked_again_while_the_broker_is_silent(stage: Stage) -> None:
+    """Even if a request never left the client because the previous one is unanswered: that is not a refusal."""
+    topic, wait = f"t{uuid4().hex[:12]}", _Wait(stage)
+    create_topic(stage.broker.bootstrap, topic)
+    kafka = {"bootstrap.servers": stage.proxy.address, "consumer.max.in.flight": "1"}
+
+    with closing(ChangelogReader(Settings.model_validate({"kafka": kafka}), topic, wait)) as reader:
+        reader.seek(0)
+        # From here on, a request for records is in flight.
+        assert reader.read(1.0, 1) == []
+        stage.proxy.set(BLACK_HOLE)
+        assert reader.bounds() == (0, 0)
+    assert wait.count >= _SILENT_ATTEMPTS
+
+
+@LONG
+def test_group_is_asked_again_what_it_has_decided_while_the_broker_is_silent(stage: Stage) -> None:
+    """A new state needs the answer before anything is published: a broker that is silent then is waited for."""
+    topics, wait = stage.topics, _Wait(stage)
+    kafka, taken = {"bootstrap.servers": stage.proxy.address}, {"topics": [topics.input], "group": topics.group}
+    stage.proxy.set(BLACK_HOLE)
+    settings = Settings.model_validate({"kafka": kafka, "input": taken})
+    with closing(History(settings, {}, while_waiting=wait)) as history:
+        assert history.total == SIZE
+    assert wait.count >= _SILENT_ATTEMPTS
+
+
+class _Wait:
+    """What is called while the broker is silent: after some calls it can be reached again."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+        if self.count == _SILENT_ATTEMPTS:
+            self._stage.proxy.set(PASS)
