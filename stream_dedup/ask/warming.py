@@ -1,6 +1,7 @@
 """Warm-up: queries on a short in-memory stream, so that code is compiled and dictionaries are read before anyone waits.
 
-Knows what is asked; knows nothing of a service's state, which may still be empty.
+Knows what is asked; knows nothing of a service's state, which may still be empty. `python -m stream_dedup.ask.warming`
+compiles all loops of the engine and of the API in advance.
 """
 
 from stream_dedup.ask.follower import view_of
@@ -30,3 +31,8 @@ def warm_up(settings: EngineSettings, explainer: Explainer) -> None:
                 measures_of(explainer.explain(articles[0], article, view.epoch, view.learnt))
         finally:
             view.index.close()
+
+
+if __name__ == "__main__":
+    defaults = EngineSettings()
+    warm_up(defaults, Explainer(defaults))
