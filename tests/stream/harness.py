@@ -36,17 +36,19 @@ STOP_SECONDS = 10.0
 OWN_PREFIX = "stream_dedup."
 _ADMIN_SECONDS = 60.0
 _LOOK_SECONDS = 0.02
+_MOST_LOOK_SECONDS = 0.1
 _LOG_TAIL_BYTES = 5_000
 
 Headers = list[tuple[str, bytes | None]]
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait for a condition; fail at the deadline."""
-    deadline = time.monotonic() + seconds
+    """Wait for a condition; fail at the deadline. It is looked at less and less often: that takes the service's CPU."""
+    deadline, pause = time.monotonic() + seconds, _LOOK_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(pause)
+        pause = min(1.5 * pause, _MOST_LOOK_SECONDS)
 
 
 def stand_still(pid: int) -> None:

@@ -28,8 +28,10 @@ from deploy.broker import (
     kafka,
     kafka_for_session,
     kafka_jars,
+    make_startup_cache,
 )
 from deploy.broker.process import GuardedProcess
+from deploy.broker.startup import startup_cache
 from deploy.ports import HOST
 from stream_dedup.jars.fetch import _STAGING
 
@@ -264,6 +266,13 @@ def test_port_that_is_taken_before_kafka_uses_it_is_chosen_again(monkeypatch: py
                 pytest.raises(BrokerStartError, match="another process listens"),
             ):
                 broker.restart()
+
+
+def test_startup_cache_is_used() -> None:
+    """With AOTMode=on, Java refuses to start if it cannot use the cache."""
+    make_startup_cache()
+    with KafkaBroker(java_options=("-XX:AOTMode=on",)) as broker:
+        assert f"-XX:AOTCache={startup_cache(kafka_jars())}" in psutil.Process(broker.pid).cmdline()
 
 
 def test_failed_start_shows_the_log_and_leaves_nothing(tmp_path: Path) -> None:
