@@ -142,7 +142,7 @@ class Relation(StrEnum):
     REDELIVERY = "redelivery"  # the same id again with the same text
 
 
-class Ground(StrEnum):
+class VerdictReason(StrEnum):
     """Why two texts are, or are not, copies."""
 
     EXACT = "exact"  # like the relation of the same name, as are the next three

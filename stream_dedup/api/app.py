@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from stream_dedup.api.guards import BodyLimit, BrowserHeaders, ConcurrencyLimit, HeadAsGet, HostGuard, TokenGuard
 from stream_dedup.api.page import page_router
-from stream_dedup.api.problems import add_problems, described
+from stream_dedup.api.problems import add_problems, error_responses
 from stream_dedup.api.requests import Id, OtherId, Question, ScopeName, SimilarRequest
 from stream_dedup.article import Article
 from stream_dedup.ask.answers import (
@@ -88,22 +88,22 @@ def _probes(health: Health) -> APIRouter:
 def _questions(queries: Callable[[], QueryService], settings: Settings) -> APIRouter:
     router = APIRouter(tags=["questions"], route_class=Question)
 
-    @router.get("/status", responses=described(503))
+    @router.get("/status", responses=error_responses(503))
     def get_status() -> StatusAnswer:
         """Return the service's progress and state."""
         return queries().status()
 
-    @router.get("/settings", response_model=Settings, responses=described(503))
+    @router.get("/settings", response_model=Settings, responses=error_responses(503))
     def get_settings() -> JSONResponse:
         """Return the settings of the service, without secrets."""
         return JSONResponse(settings.redacted())
 
-    @router.get("/article", responses=described(404, 503))
+    @router.get("/article", responses=error_responses(404, 503))
     def get_article(id: Id, scope: ScopeName = "") -> ArticleAnswer:  # noqa: A002  # the name of the parameter
         """Return what was decided on an article."""
         return queries().article(id, scope)
 
-    @router.get("/cluster", responses=described(404, 503))
+    @router.get("/cluster", responses=error_responses(404, 503))
     def get_cluster(
         id: Id,  # noqa: A002  # the name of the parameter
         scope: ScopeName = "",
@@ -115,7 +115,7 @@ def _questions(queries: Callable[[], QueryService], settings: Settings) -> APIRo
         """Return the cluster that an article is in, with its members and timeline."""
         return queries().cluster(id, scope, most=limit, skipped=offset)
 
-    @router.get("/reason", responses=described(404, 409, 410, 503))
+    @router.get("/reason", responses=error_responses(404, 409, 410, 503))
     def get_reason(
         id: Id,  # noqa: A002  # the name of the parameter
         scope: ScopeName = "",
@@ -124,13 +124,13 @@ def _questions(queries: Callable[[], QueryService], settings: Settings) -> APIRo
         """Return why an article is, or is not, a copy of the one that it was linked to, or of another."""
         return queries().reason(id, scope, other)
 
-    @router.post("/similar", responses=described(413, 415, 503))
+    @router.post("/similar", responses=error_responses(413, 415, 503))
     def post_similar(asking: SimilarRequest) -> SimilarAnswers:
         """Return the judged articles that a text resembles, without storing it."""
         article = Article(UNNAMED, asking.body, asking.title, asking.url, asking.source, scope=asking.scope)
         return queries().similar(article, asking.limit, besides=asking.id)
 
-    @router.get("/latest", response_model=list[PublishedLink], responses=described(503))
+    @router.get("/latest", response_model=list[PublishedLink], responses=error_responses(503))
     def get_latest(
         limit: Annotated[int, Query(ge=1, le=_MOST_LATEST, description="The largest number of links to return.")] = 20,
     ) -> JSONResponse:

@@ -108,12 +108,12 @@ def busy(detail: str) -> JSONResponse:
     return problem(status.HTTP_503_SERVICE_UNAVAILABLE, Code.BUSY, told, {"Retry-After": "1"})
 
 
-def sent(text: str) -> str:
+def quoted_input(text: str) -> str:
     """Return something a client sent, for use in errors: its beginning, quoted, control characters escaped."""
     return quoted(text, _LONGEST_NAME)
 
 
-def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI description of a path's errors.
 
     Args:
@@ -162,7 +162,7 @@ def _mistake(mistake: Mapping[str, Any]) -> str:
     """Return a mistake in words, without the value: it may be long, and text of an article."""
     place = [part for part in mistake["loc"][1:] if isinstance(part, str)]
     if mistake["type"] == "extra_forbidden":
-        return f"{sent(place[-1])} is not a member of the body: /openapi.json lists its members"
+        return f"{quoted_input(place[-1])} is not a member of the body: /openapi.json lists its members"
     # For text that cannot be encoded in UTF-8, pydantic does not report the place.
     told = "half a surrogate pair is not text" if mistake["type"] == "string_unicode" else mistake["msg"]
     return f"{place[-1] if place else 'the body'}: {told}"

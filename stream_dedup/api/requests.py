@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from stream_dedup.api.problems import Code, RefusedError, sent
+from stream_dedup.api.problems import Code, RefusedError, quoted_input
 from stream_dedup.ask.bounds import (
     LONGEST_ID,
     MAX_SIMILARITY,
@@ -143,5 +143,5 @@ def _check_parameters(request: Request, known: list[str]) -> None:
     unknown = next((name for name in request.query_params if name not in known), None)
     if unknown is not None:
         there = f"its parameters are {', '.join(known)}" if known else "it has none"
-        told = f"{sent(unknown)} is not a parameter of this path: {there}"
+        told = f"{quoted_input(unknown)} is not a parameter of this path: {there}"
         raise RefusedError(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID, told)

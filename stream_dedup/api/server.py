@@ -120,7 +120,7 @@ class Server:
             queries = self._queries = self._opened(url)
             if queries is None:
                 return
-            self._health.wait_for(Awaited.LOOPS)
+            self._health.set_waiting_for(Awaited.LOOPS)
             queries.warm_up()
             # A garbage collection that goes through the dictionaries would delay queries by a tenth of a second.
             gc.collect()
@@ -135,7 +135,7 @@ class Server:
     def _opened(self, url: str) -> QueryService | None:
         """Return the query service once there is a state to read; None if the server was stopped before."""
         told = False
-        self._health.wait_for(Awaited.FIRST_STATE)
+        self._health.set_waiting_for(Awaited.FIRST_STATE)
         while not self._stopping.is_set():
             self._health.beat()
             try:
@@ -152,16 +152,16 @@ class Server:
             try:
                 queries.refresh()
             except StoreError as error:
-                self._health.wait_for(Awaited.STATE_AGAIN)
+                self._health.set_waiting_for(Awaited.STATE_AGAIN)
                 kind = type(error).__name__
                 self._recurring_faults.warning("state_not_read", error=kind, detail=str(error), then="trying again")
             else:
-                self._health.wait_for(None)
+                self._health.set_waiting_for(None)
             self._rest(self._pause())
 
     def _rest(self, seconds: float) -> None:
         """Wait for the next refresh, however long, with heartbeats meanwhile."""
-        slice_seconds = self._health.patience() / _BEATS
+        slice_seconds = self._health.allowed_silence() / _BEATS
         end = time.monotonic() + seconds
         self._health.beat()
         while (left := end - time.monotonic()) > 0 and not self._stopping.wait(min(left, slice_seconds)):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from stream_dedup.article import Announcement, Ground, Relation, Source
+from stream_dedup.article import Announcement, Relation, Source, VerdictReason
 from stream_dedup.decode.fields import encodable
 
 # Articles are judged by their own times: in a replay or a run over files this differs from clock time.
@@ -176,7 +176,7 @@ class MeasuresAnswer(Answer):
     """How two texts compare with the current settings."""
 
     relation: Relation | None = Field(description="What the first is to the second with the current settings.")
-    ground: Ground = Field(description="The reason: the relation, or why there is none.")
+    ground: VerdictReason = Field(description="The reason: the relation, or why there is none.")
     verdict: str = Field(description="The reason, in words.")
     jaccard: float
     containment: float

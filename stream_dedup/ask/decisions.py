@@ -21,13 +21,15 @@ from stream_dedup.stream.formats import Formats, give_up
 from stream_dedup.stream.kafka.headers import incoming_headers, own_headers
 from stream_dedup.stream.kafka.places import offset_of, place_of
 
-Told = Literal["unique", "duplicate", "announcement", "dead"]
+DecisionKind = Literal["unique", "duplicate", "announcement", "dead"]
 
 
 class DecisionAnswer(Answer):
     """A decision that was published."""
 
-    decision: Told = Field(description="An announcement says that an article was withdrawn or a cluster renamed.")
+    decision: DecisionKind = Field(
+        description="An announcement says that an article was withdrawn or a cluster renamed."
+    )
     relation: Relation | Announcement | None = None
     id: str | None = Field(None, description="The article's id; null for a dead letter without a key.")
     scope: str = ""

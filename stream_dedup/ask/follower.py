@@ -53,7 +53,7 @@ class View:
         return self.progress.entries - self.index.shelf.young_stop
 
 
-class Follower(SelfClosing):
+class StateFollower(SelfClosing):
     """Follows a state without the writer noticing.
 
     Use it as a context manager, or call `close`.
@@ -159,7 +159,7 @@ class Follower(SelfClosing):
         progress = load_progress(view.store)
         if most is not None and progress.entries - view.progress.entries > most:
             most = 0
-        view.index.shelf.follow()
+        view.index.shelf.reload_runs()
         view.index.load_young(self._store, progress, most)
         return replace(view, progress=progress)
 

@@ -54,13 +54,13 @@ class Lookup:
     Args:
         view: the state.
         duplicates: relations that make an article a duplicate.
-        floor_ms: beginning of the window, milliseconds since 1970 in UTC; anything older is treated as forgotten.
+        cutoff_ms: beginning of the window, milliseconds since 1970 in UTC; anything older is treated as forgotten.
     """
 
-    def __init__(self, view: View, duplicates: Iterable[Relation], floor_ms: int) -> None:
+    def __init__(self, view: View, duplicates: Iterable[Relation], cutoff_ms: int) -> None:
         self._view = view
         self._live = view.progress.live
-        self._floor_ms = floor_ms
+        self._cutoff_ms = cutoff_ms
         self._duplicates = frozenset(duplicates)
 
     def record(self, name: str) -> ArticleRecord:
@@ -187,7 +187,7 @@ class Lookup:
     def _records(self, names: set[str]) -> dict[str, ArticleRecord]:
         """Return the records of articles, without those that have expired but are still stored, as the engine does."""
         records = load_records(self._view.store, self._live, names)
-        return {name: record for name, record in records.items() if since(record, self._floor_ms) is not None}
+        return {name: record for name, record in records.items() if since(record, self._cutoff_ms) is not None}
 
     def _cluster(self, number: int) -> Cluster | None:
         (value,) = newest(self._view.store, Family.CLUSTERS, [key_of(number)], self._live)

@@ -24,7 +24,7 @@ from stream_dedup.ask.answers import (
 )
 from stream_dedup.ask.bounds import check_length, quoted
 from stream_dedup.ask.figures import FiguresReader, ShadowFigures
-from stream_dedup.ask.follower import Follower, View
+from stream_dedup.ask.follower import StateFollower, View
 from stream_dedup.ask.lookup import Lookup, message_location
 from stream_dedup.ask.measures import measures_of
 from stream_dedup.ask.similar import SimilarArticle, query_of, similar_articles
@@ -94,7 +94,7 @@ class QueryService(SelfClosing):
         self._figures = FiguresReader(settings.http)
         self._searched_until = 0.0
         self._looked_at = time.monotonic()
-        self._follower = Follower(self._directory, settings)
+        self._follower = StateFollower(self._directory, settings)
 
     def refresh(self) -> None:
         """Read what was written since the last refresh.
@@ -180,7 +180,7 @@ class QueryService(SelfClosing):
         query = query_of(article, seen, explainer.fingerprinter)
         with self._follower.view() as view:
             left_out = name_of(article.scope, besides) if besides is not None else None
-            found = similar_articles(query, view, self._settings, self._floor_ms(view.progress), left_out)
+            found = similar_articles(query, view, self._settings, self._cutoff_ms(view.progress), left_out)
             return SimilarAnswers(
                 decision="duplicate" if found.is_duplicate else "unique",
                 articles=self._similar_answers(view, found.articles[:most]),
@@ -265,7 +265,7 @@ class QueryService(SelfClosing):
             unseen_entries=unseen,
             idf_epoch=epoch,
             stream_time=iso(progress.stream_ms, "seconds"),
-            window_since=iso(self._floor_ms(progress), "seconds"),
+            window_since=iso(self._cutoff_ms(progress), "seconds"),
             input=[] if self._from_files else _input_of(positions),
             files=[FileAnswer.model_validate(run) for run in runs_of(positions)] if self._from_files else [],
             decisions=dict(figures.decisions) if figures is not None else {},
@@ -298,10 +298,10 @@ class QueryService(SelfClosing):
             return self._loaded
 
     def _lookup(self, view: View) -> Lookup:
-        return Lookup(view, self._settings.verify.duplicates, self._floor_ms(view.progress))
+        return Lookup(view, self._settings.verify.duplicates, self._cutoff_ms(view.progress))
 
-    def _floor_ms(self, progress: Progress) -> int:
-        return self._window.moment(progress.stream_ms).floor_ms
+    def _cutoff_ms(self, progress: Progress) -> int:
+        return self._window.moment(progress.stream_ms).cutoff_ms
 
     def _link(self, value: bytes | None) -> dict[str, object] | None:
         """Return a link, or None if the value is not one: others than the service may write to the topic."""

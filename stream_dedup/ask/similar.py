@@ -90,7 +90,7 @@ def query_of(article: Article, view: View, fingerprinter: Fingerprinter) -> Quer
 
 
 def similar_articles(
-    query: Query, view: View, settings: EngineSettings, floor_ms: int, left_out: str | None = None
+    query: Query, view: View, settings: EngineSettings, cutoff_ms: int, left_out: str | None = None
 ) -> SimilarArticles:
     """Return the articles that an article is similar to, and what would be decided on it.
 
@@ -100,21 +100,21 @@ def similar_articles(
         query: the article.
         view: the state.
         settings: settings of the engine.
-        floor_ms: beginning of the window, milliseconds since 1970 in UTC; anything older is treated as forgotten.
+        cutoff_ms: beginning of the window, milliseconds since 1970 in UTC; anything older is treated as forgotten.
         left_out: name of an article to leave out of the decision.
     """
     candidates, limits, duplicates = _candidates(query, view), limits_of(settings), duplicates_of(settings)
     rows, own = candidates.rows, len(candidates.names)  # the query's row follows those of the candidates
     owners = np.array([*(0 if name.decode() == left_out else -1 for name in candidates.names), 0])
-    floors = np.array([floor_ms])
-    cases = JudgingInput(np.array([JUDGE]), owners, np.full(own + 1, -1), floors, floors)
+    cutoffs = np.array([cutoff_ms])
+    cases = JudgingInput(np.array([JUDGE]), owners, np.full(own + 1, -1), cutoffs, cutoffs)
     verdicts = judge(candidates, cases, view.index.caps(), limits, duplicates)
     matched = int(verdicts.rows[0])
     unsegmented = (rows.flags & UNSEGMENTED) != 0
     found = {
         row: _similar_article(candidates, row, Match(*compare(rows, own, row, limits)), segmented=not unsegmented[row])
         for row in range(own)
-        if not has_expired(int(rows.times[row]), floor_ms)
+        if not has_expired(int(rows.times[row]), cutoff_ms)
     }
     most_similar: dict[str, SimilarArticle] = {}
     for _, one in sorted(found.items(), key=lambda pair: (pair[0] != matched, *_order(pair[1]))):
@@ -131,7 +131,7 @@ def _candidates(query: Query, view: View) -> Candidates:
     scopes = np.array([scope_hash(query.article.scope)], np.uint64)
     floor = view.progress.generations[0].first_entry
     search = Search(view.index, view.store, query.features, times, scopes, floor, None)
-    search.go_on(_NOBODY)
+    search.look_up_other_landmarks(_NOBODY)
     search.look_up_tables(query.fingerprints, query.sums, _NOBODY, ~_NOBODY)
     return search.candidates()
 

@@ -163,12 +163,12 @@ def run_command(
             from stream_dedup.evaluate.runner.plan import Plan
             from stream_dedup.evaluate.runner.run import evaluate
             from stream_dedup.evaluate.selection import WantedPatterns
-            from stream_dedup.evaluate.source import Source, take
+            from stream_dedup.evaluate.source import Source, load_labelled_set
         selection = _selected(
             WantedPatterns(algorithms or (), segmenters or (), features or (), similarities or (), findings=findings)
         )
         reposts = _reposts(seed, share, copies, chain, edits)
-        taken = _taken(lambda: take(Source(file, settings.input, pairs or (), reposts, limit, lenient)))
+        taken = _taken(lambda: load_labelled_set(Source(file, settings.input, pairs or (), reposts, limit, lenient)))
         _announce(taken, selection)
         unused = [] if taken.made else _given(context, _MAKING)
         if unused:

@@ -68,7 +68,7 @@ class _RunToJudge:
             candidates: candidates of the run.
         """
         times = self.times
-        return JudgingInput(self.prior_versions.modes, *self._owners(candidates), times.floors, times.reindex_before)
+        return JudgingInput(self.prior_versions.modes, *self._owners(candidates), times.cutoffs, times.reindex_before)
 
     def _owners(self, candidates: Candidates) -> tuple[I64, I64]:
         """Return a number for the name of each row, and one for its URL, shape (rows,) each.
@@ -254,7 +254,7 @@ class Batch:
     def _found(self, search: Search, asked: _RunToJudge, features: Features) -> _Found:
         """Look up what the decisions are based on, segmenting the articles that `text.segment` selects."""
         proven = self._proved(search, asked)
-        search.go_on(proven)
+        search.look_up_other_landmarks(proven)
         if self._settings.text.segment == "all":
             self._watch.lap("look_up")
             return self._found_by_words(search, asked, features, proven, np.ones(len(proven), np.bool_))
@@ -332,9 +332,9 @@ class Batch:
 
     def _withdrawn(self, withdrawal: Withdrawal, book: ClusterChanges, moment: Moment) -> Outcome:
         name, url = withdrawal.name, url_hash(withdrawal.url, withdrawal.scope)
-        record = since(book.record(name), moment.floor_ms)
+        record = since(book.record(name), moment.cutoff_ms)
         if record is None and url:
-            known = with_url(url, [(other, since(book.record(other), moment.floor_ms)) for other in book.owners(url)])
+            known = with_url(url, [(other, since(book.record(other), moment.cutoff_ms)) for other in book.owners(url)])
             name, record = next(iter(known.items()), (name, None))
         if record is None:
             return Unjudged(withdrawal, "unknown_article", _unknown(withdrawal))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_dedup.arrays import I64, U64
-from stream_dedup.article import Article, Ground, Relation
+from stream_dedup.article import Article, Relation, VerdictReason
 from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.engine.compare import RELATIONS, compare, limits_of
 from stream_dedup.fingerprint.features import Features, Fingerprinter
@@ -69,7 +69,7 @@ class Explanation:
     """
 
     relation: Relation | None
-    ground: Ground
+    ground: VerdictReason
     verdict: str
     jaccard: float
     containment: float
@@ -117,12 +117,12 @@ class Explainer:
         fingerprints, sums = self.fingerprinter.fingerprints(features, epoch)
         rows = rows_of(features, fingerprints, np.zeros(2, np.int64), np.zeros(2, np.uint8), np.zeros(2, np.uint64))
         match = compare(rows, 0, 1, limits_of(self._settings))
-        bare = bool(features.bare.any())
+        bare = bool(features.only_boilerplate.any())
         relation = None if bare else RELATIONS[match.relation]
         shared, differing = _words(self.fingerprinter, features, articles, epoch, top)
         bits = int(fingerprints[0] ^ fingerprints[1])
         sizes = features.sketches.sizes
-        ground = Ground.NO_CONTENT
+        ground = VerdictReason.NO_CONTENT
         if not bare:
             ground = _ground(relation, match.jaccard, match.containment, int(sizes.min()), self._settings)
         return Explanation(
@@ -176,30 +176,31 @@ def explain(
 
 def _ground(
     relation: Relation | None, jaccard: float, containment: float, smallest: int, settings: EngineSettings
-) -> Ground:
+) -> VerdictReason:
     verify = settings.verify
     if relation is not None:
-        return Ground(relation)
+        return VerdictReason(relation)
     if smallest < verify.min_grams:
-        return Ground.TOO_SHORT
+        return VerdictReason.TOO_SHORT
     alike = jaccard >= verify.near_jaccard or containment >= verify.min_containment
-    return Ground.TEMPLATE if alike else Ground.TOO_LITTLE
+    return VerdictReason.TEMPLATE if alike else VerdictReason.TOO_LITTLE
 
 
-def _verdict(ground: Ground, jaccard: float, containment: float, settings: EngineSettings) -> str:
+def _verdict(ground: VerdictReason, jaccard: float, containment: float, settings: EngineSettings) -> str:
     verify = settings.verify
     near, part = verify.near_jaccard, verify.min_containment
     measured = f"Jaccard {jaccard:.2f}, containment {containment:.2f}"
     reasons = {
-        Ground.EXACT: "the normalised texts are the same",
-        Ground.NEAR: f"{measured}: most n-grams are in both",
-        Ground.CONTAINED: f"{measured}: the first is a part of the second",
-        Ground.CONTAINS: f"{measured}: the second is a part of the first",
-        Ground.NO_CONTENT: "one text consists only of what sites put around articles, so it matches no other",
-        Ground.TOO_SHORT: f"a text of under {verify.min_grams} n-grams is only compared as a whole, and the two differ",
-        Ground.TEMPLATE: f"{measured}: similar, but numbers or place names differ, so these are two bulletins from one "
-        "template",
-        Ground.TOO_LITTLE: f"{measured}: below {near} and {part}, so too little is shared",
+        VerdictReason.EXACT: "the normalised texts are the same",
+        VerdictReason.NEAR: f"{measured}: most n-grams are in both",
+        VerdictReason.CONTAINED: f"{measured}: the first is a part of the second",
+        VerdictReason.CONTAINS: f"{measured}: the second is a part of the first",
+        VerdictReason.NO_CONTENT: "one text consists only of what sites put around articles, so it matches no other",
+        VerdictReason.TOO_SHORT: f"a text of under {verify.min_grams} n-grams is only compared as a whole, and the two "
+        "differ",
+        VerdictReason.TEMPLATE: f"{measured}: similar, but numbers or place names differ, so these are two bulletins "
+        "from one template",
+        VerdictReason.TOO_LITTLE: f"{measured}: below {near} and {part}, so too little is shared",
     }
     return reasons[ground]
 

@@ -26,14 +26,14 @@ class JudgingInput(NamedTuple):
         owners: a number for each id, -1 for rows whose id no article of the batch revises, shape (rows,). Rows with the
             same number are never compared: a text is not a copy of another text of the same id.
         siblings: likewise for each URL, shape (rows,).
-        floors: rows with an earlier window time are not compared, milliseconds since 1970 in UTC, shape (n,).
+        cutoffs: rows with an earlier window time are not compared, milliseconds since 1970 in UTC, shape (n,).
         reindex_before: a copy of a text with an earlier window time is indexed too, same unit, shape (n,).
     """
 
     modes: I64
     owners: I64
     siblings: I64
-    floors: I64
+    cutoffs: I64
     reindex_before: I64
 
 

@@ -67,7 +67,7 @@ class _Linking:
         self._entries = entries
         self._indexed: list[bool] = run.verdicts.indexed.tolist()
         self._decided: list[int] = run.times.stream.tolist()
-        self._floors: list[int] = run.times.floors.tolist()
+        self._cutoffs: list[int] = run.times.cutoffs.tolist()
 
     def decisions(self) -> list[Decision]:
         self._links.prefetch()
@@ -173,7 +173,7 @@ class _Linking:
         self._links.places.append((cluster, number))
 
     def _moment(self, place: int) -> Moment:
-        return Moment(self._decided[place], self._floors[place])
+        return Moment(self._decided[place], self._cutoffs[place])
 
     def _index_after_all(self, place: int) -> None:
         """Index a text that the judge had left out of the index, but that matched only copies of its own article."""

@@ -198,7 +198,7 @@ class Links:
         if stored is None:
             return None
         before = self._format.fixed([stored])
-        forgotten = has_expired(int(before["window_ms"][0]), self._run.times.moment(place).floor_ms)
+        forgotten = has_expired(int(before["window_ms"][0]), self._run.times.moment(place).cutoff_ms)
         if forgotten or before["content"][0] != record.contents[0]:
             return None
         return self._run.candidates.rows.followed_by(rows_of_entries(before))

@@ -75,10 +75,10 @@ class JudgingContext(NamedTuple):
     """What a batch is judged by: its `JudgingInput`, and what they can match.
 
     Attributes:
-        modes: see `JudgingInput`; `owners`, `siblings`, `floors` and `reindex_before` likewise.
+        modes: see `JudgingInput`; `owners`, `siblings`, `cutoffs` and `reindex_before` likewise.
         owners: see `modes`.
         siblings: see `modes`.
-        floors: see `modes`.
+        cutoffs: see `modes`.
         reindex_before: see `modes`.
         keyed: which rows are listed under which keys.
         caps: postings visible under a key, by kind, shape (3,).
@@ -89,7 +89,7 @@ class JudgingContext(NamedTuple):
     modes: I64
     owners: I64
     siblings: I64
-    floors: I64
+    cutoffs: I64
     reindex_before: I64
     keyed: KeyedRows
     caps: I64
@@ -255,7 +255,7 @@ def _note(
     workspace: Workspace,
 ) -> int:
     """Add a candidate of article i if it is new and eligible, and return how many there are."""
-    if workspace.seen[candidate] == i or has_expired(rows.times[candidate], batch.floors[i]):
+    if workspace.seen[candidate] == i or has_expired(rows.times[candidate], batch.cutoffs[i]):
         return count
     row = len(rows.fingerprints) - len(batch.modes) + i
     if rows.scopes[candidate] != rows.scopes[row]:

@@ -175,10 +175,10 @@ class ClusterChanges:
 
     def _living(self, number: int, moment: Moment) -> SuccessionTest:
         """Return a function that tells whether a member's id is still known, as belonging to this cluster."""
-        return partial(self._lives, number, moment.floor_ms)
+        return partial(self._lives, number, moment.cutoff_ms)
 
-    def _lives(self, number: int, floor: int, member: Member) -> bool:
-        record = since(self.record(member.id), floor)
+    def _lives(self, number: int, cutoff: int, member: Member) -> bool:
+        record = since(self.record(member.id), cutoff)
         return record is not None and record.cluster == number
 
     def leave(self, name: str, record: ArticleRecord, reason: SuccessionReason, moment: Moment) -> str | None:
@@ -197,7 +197,7 @@ class ClusterChanges:
             return None
         after = before.leave(name, record.source, self._policy, self._living(record.cluster, moment))
         if after is not None:
-            after = self._activated(after, moment.floor_ms)
+            after = self._activated(after, moment.cutoff_ms)
         self._change(record.cluster, before, after, reason, before, moment)
         return after.canonical if after is not None else None
 
@@ -293,13 +293,13 @@ class ClusterChanges:
             # The names under its URL live as long, in the same order.
             self._urls[record.url] = self.owners(record.url)
 
-    def _activated(self, cluster: Cluster, floor: int) -> Cluster:
+    def _activated(self, cluster: Cluster, cutoff: int) -> Cluster:
         """Return a cluster that can be found: if need be, an entry moves from reserve to the index, with a new number.
 
         That is the entry of the canonical article or, if that is not kept and nothing of the cluster is in the index,
         the first one that is kept.
         """
-        kept = [(member, fixed) for member in cluster.members if (fixed := self._visible(member, floor)) is not None]
+        kept = [(member, fixed) for member in cluster.members if (fixed := self._visible(member, cutoff)) is not None]
         canonical = [(member, fixed) for member, fixed in kept if member.id == cluster.canonical]
         if not canonical and any(member.active for member, _ in kept):
             return cluster
@@ -321,10 +321,10 @@ class ClusterChanges:
             self._joins[renumbered_key(member.entry)] = key_of(number)
         return cluster.with_entry(member.id, number, active=True)
 
-    def _visible(self, member: Member, floor: int) -> Entries | None:
+    def _visible(self, member: Member, cutoff: int) -> Entries | None:
         """Return the fixed part of a member's entry as long as later articles can match it, else None."""
         fixed = self._entry(member.entry) if member.entry != NOT_INDEXED else None
-        return None if fixed is None or has_expired(int(fixed["window_ms"][0]), floor) else fixed
+        return None if fixed is None or has_expired(int(fixed["window_ms"][0]), cutoff) else fixed
 
     def _renumber(self, name: str, old: int, new: int) -> None:
         record = self.record(name)

@@ -101,7 +101,7 @@ class State:
                 "this change was decided on another state than the current one: it, or another change, was applied "
                 "since; decide again"
             )
-        self.index.shelf.settle(self.progress)
+        self.index.shelf.maintain(self.progress)
         puts = [*position_puts(positions)]
         if place is not None:
             puts += [place.put(), *self._starts(change.base, [(Commit(change.steps, positions), place.offset)])]
@@ -124,7 +124,7 @@ class State:
         """
         self._check_order([step for commit, _ in commits for step in commit.steps])
         self._stale = True
-        self.index.shelf.settle(self.progress)
+        self.index.shelf.maintain(self.progress)
         before = progress = self.progress
         overlay = Overlay(self.store)
         for steps in _by_generation(progress, commits):

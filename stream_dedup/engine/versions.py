@@ -111,12 +111,12 @@ class VersionFinder:
         """
         names = [article.name for article in articles]
         urls = [url_hash(article.url, article.scope) if self._same_url else 0 for article in articles]
-        texts, floors, stop = contents.tolist(), times.floors.tolist(), len(articles)
+        texts, cutoffs, stop = contents.tolist(), times.cutoffs.tolist(), len(articles)
         siblings = _siblings(store, live, urls)
         records = load_records(store, live, {*names, *chain.from_iterable(siblings.values())})
         run = _Run(siblings, records, times.stream.tolist())
         for place in _seen(names, urls, siblings, records):
-            if not run.take(place, names[place], urls[place], texts[place], floors[place]):
+            if not run.take(place, names[place], urls[place], texts[place], cutoffs[place]):
                 stop = place
                 break
         return _standings(names[:stop], texts[:stop], urls[:stop], run.versions)
@@ -173,7 +173,7 @@ class _Run:
         self._revised: set[str] = set()
         self.versions: dict[int, Version] = {}
 
-    def take(self, place: int, own: str, url: int, content: int, floor: int) -> bool:
+    def take(self, place: int, own: str, url: int, content: int, cutoff: int) -> bool:
         """Find out how the next article relates to earlier ones; return False if it has to wait.
 
         Args:
@@ -181,35 +181,35 @@ class _Run:
             own: its name.
             url: hash of its URL, 0 for none.
             content: its content hash.
-            floor: anything decided before this is forgotten.
+            cutoff: anything decided before this is forgotten.
         """
         earlier, beside = self._firsts.get(own), self._owners.get(url)
         named = self._siblings.get(url, ())
         others = [name for name in named if name != own] if beside is None else []
         before = [one for one in (earlier, beside) if one is not None]
-        if place and self._has_to_wait(own, content, floor, before, others):
+        if place and self._has_to_wait(own, content, cutoff, before, others):
             return False
-        record = since(self._records.get(own), floor)
+        record = since(self._records.get(own), cutoff)
         seen = self.versions[earlier].contents if earlier is not None else record.contents if record else ()
         if content in seen:
             self.versions[place] = Version(seen, url, SKIP, earlier, record, (), named)
             return True
-        beside_it = with_url(url, [(name, since(self._records.get(name), floor)) for name in others])
+        beside_it = with_url(url, [(name, since(self._records.get(name), cutoff)) for name in others])
         known = any(content in other.contents for other in beside_it.values())
         kept = (content, *seen)[:_CONTENTS_KEPT]
         self._judge(place, own, Version(kept, url, JUDGE, None, record, () if known else tuple(beside_it), named))
         return True
 
-    def _has_to_wait(self, own: str, content: int, floor: int, before: Sequence[int], others: Sequence[str]) -> bool:
+    def _has_to_wait(self, own: str, content: int, cutoff: int, before: Sequence[int], others: Sequence[str]) -> bool:
         """Tell whether an article revises another of this run, or meets an expired one that the run may have kept."""
-        if any(self._outlived(place, floor) or content not in self.versions[place].contents for place in before):
+        if any(self._outlived(place, cutoff) or content not in self.versions[place].contents for place in before):
             return True
         if own in self._revised or any(name in self._firsts for name in others):
             return True
-        return any(_ended(self._records.get(name), floor) for name in (own, *others))
+        return any(_ended(self._records.get(name), cutoff) for name in (own, *others))
 
-    def _outlived(self, place: int, floor: int) -> bool:
-        return has_expired(self._decided[place], floor)
+    def _outlived(self, place: int, cutoff: int) -> bool:
+        return has_expired(self._decided[place], cutoff)
 
     def _judge(self, place: int, own: str, version: Version) -> None:
         """Record an article that is to be judged."""
@@ -253,8 +253,8 @@ def _siblings(store: Store, live: Sequence[int], urls: Sequence[int]) -> dict[in
     return {url: unpacked_names(value) for url, value in zip(distinct, found, strict=True) if value is not None}
 
 
-def _ended(record: ArticleRecord | None, floor: int) -> bool:
-    return record is not None and since(record, floor) is None
+def _ended(record: ArticleRecord | None, cutoff: int) -> bool:
+    return record is not None and since(record, cutoff) is None
 
 
 def with_url(url: int, records: Iterable[tuple[str, ArticleRecord | None]]) -> dict[str, ArticleRecord]:
@@ -262,6 +262,6 @@ def with_url(url: int, records: Iterable[tuple[str, ArticleRecord | None]]) -> d
     return {name: record for name, record in records if record is not None and record.url == url}
 
 
-def since(record: ArticleRecord | None, floor: int) -> ArticleRecord | None:
+def since(record: ArticleRecord | None, cutoff: int) -> ArticleRecord | None:
     """Return a record, None if it was decided before a time."""
-    return None if record is None or has_expired(record.decided_ms, floor) else record
+    return None if record is None or has_expired(record.decided_ms, cutoff) else record

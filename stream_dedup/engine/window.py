@@ -25,11 +25,11 @@ class Moment(NamedTuple):
 
     Attributes:
         stream_ms: stream time, milliseconds since 1970 in UTC.
-        floor_ms: anything older than this is forgotten, same unit.
+        cutoff_ms: anything older than this is forgotten, same unit.
     """
 
     stream_ms: int
-    floor_ms: int
+    cutoff_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Times:
     Attributes:
         stream: stream time once each has arrived, shape (n,).
         window: time from which each is remembered, shape (n,): its own, or that of its arrival if it is late.
-        floors: anything older than this is forgotten, shape (n,).
+        cutoffs: anything older than this is forgotten, shape (n,).
         late: which were older than the window when they arrived, shape (n,).
         reindex_before: a copy of anything older than this is indexed, shape (n,), so that its text is remembered
             for at least an eighth of the window longer. This depends on the copy's own time: an old copy would not
@@ -48,13 +48,13 @@ class Times:
 
     stream: I64
     window: I64
-    floors: I64
+    cutoffs: I64
     late: Bool
     reindex_before: I64
 
     def moment(self, place: int) -> Moment:
         """Return the moment at which one of the articles has arrived."""
-        return Moment(int(self.stream[place]), int(self.floors[place]))
+        return Moment(int(self.stream[place]), int(self.cutoffs[place]))
 
     def at(self, places: I64) -> "Times":
         """Return the times of some of the articles."""
@@ -81,10 +81,10 @@ class Window:
         own = np.where(published == UNKNOWN_TIME, message, published)
         advance = np.where(message == UNKNOWN_TIME, own, np.minimum(own, message))
         stream = np.maximum(np.maximum.accumulate(advance), stream_ms) if len(articles) else advance
-        floors = stream - self._length_ms
-        late = (own != UNKNOWN_TIME) & (own < floors)
+        cutoffs = stream - self._length_ms
+        late = (own != UNKNOWN_TIME) & (own < cutoffs)
         window = np.where(late | (own == UNKNOWN_TIME), stream, np.minimum(own, stream))
-        return Times(stream, window, floors, late, window - self._length_ms // _RENEWALS)
+        return Times(stream, window, cutoffs, late, window - self._length_ms // _RENEWALS)
 
     def moment(self, stream_ms: int) -> Moment:
         """Return the moment at which stream time is `stream_ms`."""
@@ -125,8 +125,8 @@ class Window:
         stream_ms = int(times[-1])
         new = Generation(old[-1].number + 1, stream_ms, entries)
         after = [*old[1:], new]
-        floor_ms = self.moment(stream_ms).floor_ms
-        left = [one for one, next_one in zip(old, after, strict=True) if next_one.start_ms >= floor_ms]
+        cutoff_ms = self.moment(stream_ms).cutoff_ms
+        left = [one for one, next_one in zip(old, after, strict=True) if next_one.start_ms >= cutoff_ms]
         return (*left, new)
 
 

@@ -88,7 +88,7 @@ COMPARISONS = (
 )
 
 
-def needed() -> list[str]:
+def algorithms_for_findings() -> list[str]:
     """Return the names of the algorithms needed to check the findings."""
     return sorted({name for comparison in COMPARISONS for name in (comparison.better, comparison.worse)})
 

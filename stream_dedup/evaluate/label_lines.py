@@ -84,7 +84,7 @@ class Line:
             raise self.fault(f"strength is {value!r}, not a number")
         return strength
 
-    def known(self, field: str, places: Mapping[str, int], scope: str) -> int | None:
+    def index_of_article(self, field: str, places: Mapping[str, int], scope: str) -> int | None:
         """Return the index of the article in a scope whose id is in a field; None if the field is missing or empty.
 
         Raises:

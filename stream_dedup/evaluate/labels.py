@@ -169,7 +169,7 @@ def _other(field: str, own: int | None, line: Line, places: Mapping[str, int], s
     Raises:
         LabelError: there is no such article, or it is the one that the line is about.
     """
-    place = line.known(field, places, scope)
+    place = line.index_of_article(field, places, scope)
     if place is not None and place == own:
         raise line.fault(f"{field} is {line.name(field)!r}, but there is no other article with this id")
     return place
@@ -196,7 +196,7 @@ def _apply_pairs(
     for line in lines:
         first, second = ("id", "repost_of") if "repost_of" in line.fields else ("a", "b")
         scope = line.name("scope") or ""
-        copy = line.known(first, places, scope)
+        copy = line.index_of_article(first, places, scope)
         other = _other(second, copy, line, places, scope)
         if copy is None or other is None:
             raise line.fault("not a pair; it needs `id` and `repost_of`, or `a` and `b`")

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from stream_dedup.evaluate.algorithm import Algorithm, Segmenter
 from stream_dedup.evaluate.engine import Configuration, configurations
-from stream_dedup.evaluate.findings import needed
+from stream_dedup.evaluate.findings import algorithms_for_findings
 from stream_dedup.evaluate.registry import algorithms, check_patterns, select
 from stream_dedup.evaluate.segmenters import segmenters
 from stream_dedup.evaluate.studies import GRAM_LENGTHS
@@ -78,7 +78,7 @@ def selected(wanted: WantedPatterns) -> Selection:
     if patterns or any(wanted.parts) or not wanted.algorithms:
         chosen |= select(every, patterns, *wanted.parts)
     if wanted.findings:
-        chosen |= {name: every[name] for name in needed()}
+        chosen |= {name: every[name] for name in algorithms_for_findings()}
     configured = _matching(engines, wanted.algorithms or ([] if any(wanted.parts) else ["*"]))
     measures = {k: every[f"chars/{k}-grams/kgram-improved"] for k in GRAM_LENGTHS}
     return Selection(chosen, {name: engines[name] for name in configured}, cutters, measures)

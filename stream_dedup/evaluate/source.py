@@ -54,7 +54,7 @@ class LoadedSet:
     skipped: int = 0
 
 
-def take(source: Source) -> LoadedSet:
+def load_labelled_set(source: Source) -> LoadedSet:
     """Return the labelled set of a file: with its own labels, or with reposts made from its articles if it has none.
 
     Raises:
@@ -70,7 +70,7 @@ def take(source: Source) -> LoadedSet:
 
 
 def make(source: Source) -> LoadedSet:
-    """Return reposts made from the articles of a file, whether or not it has labels; raises as `take` does."""
+    """Return reposts made from the articles of a file, with or without labels; raises as `load_labelled_set` does."""
     _check(source)
     articles: dict[str, Article] = {}
     read = 0

@@ -71,7 +71,7 @@ class Features:
         sketches: sketches of the n-grams of the bodies' content; the content hash covers the whole body.
         numbers: sketches of the numbers in the content.
         places: sketches of the place names in the content.
-        bare: which bodies consist only of lines that sites put around articles, shape (n,).
+        only_boilerplate: which bodies consist only of lines that sites put around articles, shape (n,).
         lines: lines at the ends of the bodies' content, including those that were removed.
         texts: content of the bodies, n of them.
         title_texts: the titles; None if the profile has no title factor.
@@ -84,7 +84,7 @@ class Features:
     sketches: Sketches
     numbers: SmallSketches
     places: SmallSketches
-    bare: Bool
+    only_boilerplate: Bool
     lines: EndLines
     texts: Texts
     title_texts: Texts | None
@@ -103,7 +103,7 @@ class Features:
             Sketches(*map(np.concatenate, zip(*(part.sketches for part in parts), strict=True))),
             SmallSketches(*map(np.concatenate, zip(*(part.numbers for part in parts), strict=True))),
             SmallSketches(*map(np.concatenate, zip(*(part.places for part in parts), strict=True))),
-            np.concatenate([part.bare for part in parts]),
+            np.concatenate([part.only_boilerplate for part in parts]),
             EndLines.of_batches([part.lines for part in parts]),
             Texts.of_batches([part.texts for part in parts]),
             Texts.of_batches([part.title_texts for part in parts if part.title_texts is not None]) if titled else None,
@@ -119,7 +119,7 @@ class Features:
             self.sketches.part(start, stop),
             self.numbers.part(start, stop),
             self.places.part(start, stop),
-            self.bare[start:stop],
+            self.only_boilerplate[start:stop],
             self.lines.part(start, stop),
             self.texts.part(start, stop),
             self.title_texts.part(start, stop) if self.title_texts is not None else None,
@@ -205,7 +205,7 @@ class Fingerprinter:
             Terms.none(len(articles)) if titles is not None else None,
             self._sketches(contents.texts, bodies, articles),
             *particulars(contents.texts, self._sketch.numbers, self._sketch.places),
-            contents.bare,
+            contents.only_boilerplate,
             lines,
             contents.texts,
             titles,

@@ -47,7 +47,7 @@ class Health:
         with self._lock:
             self._beat = time.monotonic()
 
-    def wait_for(self, what: Awaited | None, left: str = "") -> None:
+    def set_waiting_for(self, what: Awaited | None, left: str = "") -> None:
         """Set what the service is waiting for. Not a heartbeat.
 
         Args:
@@ -57,7 +57,7 @@ class Health:
         with self._lock:
             self._waiting_for = f"{what}: {left}" if what and left else what or ""
 
-    def miss(self, what: Awaited | None) -> None:
+    def set_unreachable(self, what: Awaited | None) -> None:
         """Set what is unreachable, whatever the loop is doing; None for nothing. Not a heartbeat."""
         with self._lock:
             self._out_of_reach = what or ""
@@ -72,7 +72,7 @@ class Health:
         with self._lock:
             return time.monotonic() - self._beat
 
-    def patience(self) -> float:
+    def allowed_silence(self) -> float:
         """Return the seconds of silence after which the loop counts as stuck."""
         with self._lock:
             return self._stuck_seconds if self._started else max(self._stuck_seconds, _START_SECONDS)
@@ -80,7 +80,7 @@ class Health:
     def alive(self) -> tuple[bool, str]:
         """Return whether the loop is running, and a line about it."""
         silence = self.silence()
-        if silence > self.patience():
+        if silence > self.allowed_silence():
             return False, f"the poll loop has been silent for {silence:.0f} s"
         return True, "ok"
 

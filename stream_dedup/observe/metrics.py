@@ -31,12 +31,12 @@ class Metrics(Rate, Lag, Errors, Detection, Index, RocksDb, KafkaClient, Process
         self._refreshers: list[Callable[[], None]] = []
         self._refreshing = threading.Lock()
 
-    def become(self, role: str) -> None:
+    def show_role(self, role: str) -> None:
         """Show a role: restoring, standby or active."""
         for known in ("restoring", "standby", "active"):
             self.role.labels(known).set(known == role)
 
-    def expect(self, topic: str) -> None:
+    def show_topic(self, topic: str) -> None:
         """Show a topic's article counters from 0 on, so that Prometheus sees their first increase after a takeover."""
         _, *known = Rate.articles.labels
         for values in product(*(label.values for label in known)):

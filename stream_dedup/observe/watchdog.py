@@ -79,7 +79,7 @@ class Watchdog:
 
     def _watch(self) -> None:
         while not self._ending.is_set():
-            patience = self._health.patience()
+            patience = self._health.allowed_silence()
             pause = min(_LOOK_SECONDS, patience / _LOOKS)
             # If this thread does not get back here in time, something is holding the interpreter.
             faulthandler.dump_traceback_later(patience + pause, exit=self._ends, file=_STANDARD_ERROR)

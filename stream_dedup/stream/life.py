@@ -38,8 +38,8 @@ class Life:
         self.health = Health(stuck_seconds)
         self.stopping = threading.Event()
         self._stopping_since: float | None = None
-        self._kept: tuple[Call, ...] = ()
-        self._heard: tuple[Call, ...] = ()
+        self._at_heartbeat: tuple[Call, ...] = ()
+        self._when_polled: tuple[Call, ...] = ()
 
     def stop(self) -> None:
         """Request a stop. May be called from a signal handler."""
@@ -48,32 +48,32 @@ class Life:
     def begin(self, what: Awaited) -> None:
         """Tell the probes what the process is waiting for from now on."""
         self.health.beat()
-        self.health.wait_for(what)
+        self.health.set_waiting_for(what)
 
     @contextmanager
-    def keeping(self, *kept: Call) -> Iterator[None]:
+    def called_at_heartbeat(self, *calls: Call) -> Iterator[None]:
         """Call these at every heartbeat: brokers take a silent client for dead."""
-        before = self._kept
-        self._kept = (*before, *kept)
+        before = self._at_heartbeat
+        self._at_heartbeat = (*before, *calls)
         try:
             yield
         finally:
-            self._kept = before
+            self._at_heartbeat = before
 
     @contextmanager
-    def hearing(self, *heard: Call) -> Iterator[None]:
-        """Call these at every heartbeat and every `hear`: polls of clients that need them, and updates of gauges."""
-        before = self._heard
-        self._heard = (*before, *heard)
+    def called_when_polled(self, *calls: Call) -> Iterator[None]:
+        """Call these at every heartbeat and every `poll`: polls of clients that need them, and updates of gauges."""
+        before = self._when_polled
+        self._when_polled = (*before, *calls)
         try:
             yield
         finally:
-            self._heard = before
+            self._when_polled = before
 
-    def hear(self) -> None:
-        """Call what `hearing` was given."""
-        for hear in self._heard:
-            hear()
+    def poll(self) -> None:
+        """Call what `called_when_polled` was given."""
+        for call in self._when_polled:
+            call()
 
     def heartbeat(self) -> None:
         """Show signs of life during a long step.
@@ -82,9 +82,9 @@ class Life:
             StoppedError: a stop was requested, and has waited long enough.
         """
         self.health.beat()
-        for keep in self._kept:
-            keep()
-        self.hear()
+        for call in self._at_heartbeat:
+            call()
+        self.poll()
         if self.stopping.is_set():
             self._stopping_since = self._stopping_since or time.monotonic()
             if time.monotonic() - self._stopping_since > _STOP_SECONDS:

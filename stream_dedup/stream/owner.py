@@ -84,19 +84,19 @@ class Owner:
             writer.open()
             committer = Committer(parts.engine, writer, parts.identity)
             parts.catch_up()
-            company.enter_context(life.hearing(parts.reader.rest, writer.hear))
-            room = parts.topics.room(output.unique)
-            with Formats(self._settings, self._outages.tell_and_live, self._outages.end) as formats:
+            company.enter_context(life.called_when_polled(parts.reader.rest, writer.poll))
+            room = parts.topics.max_message_bytes(output.unique)
+            with Formats(self._settings, self._outages.report_with_heartbeat, self._outages.end) as formats:
                 if not self._judge_history(formats.decoder(room), committer):
                     return
                 encoder = formats.encoder()
             source = Source(self._settings, parts.engine.positions(), parts.topics.identities, consumer_statistics)
             closers.append(source.close)
-            company.enter_context(life.keeping(source.keep_alive))
-            company.enter_context(life.hearing(partial(parts.meter.tick, source)))
-            sink = Sink(output, writer, encoder, parts.topics.room(output.dead))
+            company.enter_context(life.called_at_heartbeat(source.keep_alive))
+            company.enter_context(life.called_when_polled(partial(parts.meter.tick, source)))
+            sink = Sink(output, writer, encoder, parts.topics.max_message_bytes(output.dead))
             self._trim()
-            parts.metrics.become("active")
+            parts.metrics.show_role("active")
             log.info("active", term=term, seconds=round(time.monotonic() - began, 3))
             self._decide(term, source, sink, writer, committer, room)
 
@@ -133,18 +133,18 @@ class Owner:
                 return True
             reason = "the group has decided these messages, but the state does not have them"
             log.warning("judged_again_in_silence", messages=history.total, reason=reason)
-            parts.metrics.become("restoring")  # as a standby it would raise the alert that none is active
+            parts.metrics.show_role("restoring")  # as a standby it would raise the alert that none is active
             advance = RemainingTime("messages")
-            life.health.wait_for(Awaited.SECOND_JUDGEMENT, advance.left(history.total))
+            life.health.set_waiting_for(Awaited.SECOND_JUDGEMENT, advance.left(history.total))
             for messages in history.batches(self._settings.commit.articles):
-                if messages and not self._judge_in_silence(messages, history.identities, decoder, committer):
+                if messages and not self._judge_without_publishing(messages, history.identities, decoder, committer):
                     return False
                 life.heartbeat()
-                life.health.wait_for(Awaited.SECOND_JUDGEMENT, advance.left(history.total - history.done))
+                life.health.set_waiting_for(Awaited.SECOND_JUDGEMENT, advance.left(history.total - history.done))
                 life.raise_if_stopping("decided messages were being judged again")
         return True
 
-    def _judge_in_silence(
+    def _judge_without_publishing(
         self, messages: Sequence[Message], identities: Mapping[str, int], decoder: Decoder, committer: Committer
     ) -> bool:
         """Judge a batch that the group has decided; return whether it was committed."""
@@ -153,9 +153,9 @@ class Owner:
         try:
             commit_without_publishing(messages, identities, parts.engine, decoder, committer)
         except AbortedError as error:
-            self._aborts.bear(error)
+            self._aborts.pause_after(error)
             return False
-        parts.meter.judged_in_silence(parts.engine.progress.judged - judged)
+        parts.meter.judged_without_publishing(parts.engine.progress.judged - judged)
         self._aborts.end()
         return True
 
@@ -173,7 +173,7 @@ class Owner:
             room: the largest message that the outputs accept, in bytes.
         """
         parts, life = self._parts, self._life
-        formats = Formats(self._settings, self._outages.tell, self._outages.end)
+        formats = Formats(self._settings, self._outages.report, self._outages.end)
         # The formats are closed first: until then the reader's thread may be waiting for the registry.
         with Reader(source, formats.decoder(room), parts.engine) as reader, self._shadow() as shadow, formats:
             pipeline = Pipeline(parts.engine, source, reader, sink, writer, committer, life.heartbeat, shadow)
@@ -211,8 +211,8 @@ class Owner:
         life = self._life
         life.health.beat()
         pending = reader.read(life.stopping)
-        life.health.wait_for(None if source.assigned else Awaited.PARTITIONS)
-        life.hear()
+        life.health.set_waiting_for(None if source.assigned else Awaited.PARTITIONS)
+        life.poll()
         self._parts.upkeep.turn(self._parts.engine.progress)
         return self._note(reader, pipeline) if pending is None else self._commit(reader, pipeline, pending)
 
@@ -239,12 +239,12 @@ class Owner:
 
     def _go_back(self, reader: Reader, error: AbortedError) -> bool:
         """Read the messages of an aborted transaction again: they are decided once more, on the same state."""
-        self._aborts.bear(error)
+        self._aborts.pause_after(error)
         return not isinstance(error, StuckError) and reader.rewind()
 
     def _trim(self) -> None:
         """Cut off the part of the changelog that is no longer needed."""
         offset = self._parts.engine.state.changelog_start()
         if offset:
-            trimmed = self._parts.topics.forget(self._parts.names.changelog, offset)
+            trimmed = self._parts.topics.delete_records_before(self._parts.names.changelog, offset)
             log.info("changelog_trimmed", begins=offset, done=trimmed)

@@ -19,7 +19,7 @@ from stream_dedup.stream.kafka.topics import StateTopics, Topics
 from stream_dedup.stream.life import Life
 from stream_dedup.stream.ownership import Ownership
 from stream_dedup.stream.state.changelog import ChangelogReader
-from stream_dedup.stream.state.replay import Follower
+from stream_dedup.stream.state.replay import ChangelogFollower
 from stream_dedup.stream.upkeep import Upkeep
 from stream_dedup.stream.watching.meter import Meter
 
@@ -62,16 +62,16 @@ class ServiceParts:
     meter: Meter
     upkeep: Upkeep
 
-    def follower(self) -> Follower:
+    def follower(self) -> ChangelogFollower:
         """Return a follower that applies the changelog from the state's position on."""
-        return Follower(self.engine.state, self.reader, self.identity, self.life.heartbeat)
+        return ChangelogFollower(self.engine.state, self.reader, self.identity, self.life.heartbeat)
 
     def catch_up(self) -> None:
         """Replay the changelog records that the state does not have yet."""
         replay_changelog(self.follower(), self.life, self.metrics)
 
 
-def replay_changelog(follower: Follower, life: Life, metrics: Metrics) -> None:
+def replay_changelog(follower: ChangelogFollower, life: Life, metrics: Metrics) -> None:
     """Replay the changelog records that a state does not have yet, and report the progress.
 
     Raises:
@@ -86,7 +86,7 @@ def replay_changelog(follower: Follower, life: Life, metrics: Metrics) -> None:
     def report(left: int) -> None:
         nonlocal reported
         metrics.changelog_records_remaining.set(left)
-        life.health.wait_for(Awaited.REPLAY, advance.left(left) if left else "")
+        life.health.set_waiting_for(Awaited.REPLAY, advance.left(left) if left else "")
         if time.monotonic() - reported >= _REPORT_SECONDS:
             reported = time.monotonic()
             log.info("restoring", records_remaining=left, articles=follower.replayed)

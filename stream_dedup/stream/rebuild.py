@@ -82,7 +82,7 @@ class Rebuild:
                 ) as history,
             ):
                 committer = Committer(engine, writer, identity)
-                decoder = formats.decoder(topics.room(self._settings.output.unique))
+                decoder = formats.decoder(topics.max_message_bytes(self._settings.output.unique))
                 for messages in history.batches(self._settings.commit.articles):
                     if self._stopping.is_set():
                         break

@@ -30,7 +30,7 @@ from stream_dedup.stream.ownership import Ownership
 from stream_dedup.stream.parts import ServiceParts, replay_changelog
 from stream_dedup.stream.standby import stand_by
 from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
-from stream_dedup.stream.state.replay import Follower
+from stream_dedup.stream.state.replay import ChangelogFollower
 from stream_dedup.stream.state.restore import discard_replays
 from stream_dedup.stream.state.snapshots import SnapshotServer
 from stream_dedup.stream.state.states import (
@@ -73,7 +73,7 @@ class Service:
         self._metrics.shadow_enabled.set(settings.shadow.enabled)
         for topic in settings.input.topics:
             if not is_expression(topic):
-                self._metrics.expect(topic)
+                self._metrics.show_topic(topic)
         self._life = Life(settings.http.stuck_seconds)
         self._metrics.heartbeat_age_seconds.set_function(self._life.health.silence)
         self.starting = True
@@ -145,7 +145,7 @@ class Service:
                 try:
                     self._take_roles(parts, Owner(parts, spans))
                 finally:
-                    life.health.wait_for(Awaited.END)
+                    life.health.set_waiting_for(Awaited.END)
             log.info("stopped", judged=engine.progress.judged)
 
     @contextmanager
@@ -175,10 +175,10 @@ class Service:
             if changelogs and reader.bounds()[1] == 0:
                 raise refusal(settings, changelogs, other_states(settings, digest))
             self.starting = False
-            metrics.become("restoring")
+            metrics.show_role("restoring")
             life.begin(Awaited.REPLAY)
             identity = topics.identity(names.changelog)
-            replay_changelog(Follower(engine.state, reader, identity, life.heartbeat), life, metrics)
+            replay_changelog(ChangelogFollower(engine.state, reader, identity, life.heartbeat), life, metrics)
             parts = ServiceParts(
                 settings=settings,
                 metrics=metrics,
@@ -195,7 +195,7 @@ class Service:
                 upkeep=upkeep,
             )
             try:
-                with life.keeping(parts.ownership.poll), metrics.refreshed_by(parts.meter.refresh):
+                with life.called_at_heartbeat(parts.ownership.poll), metrics.refreshed_by(parts.meter.refresh):
                     yield parts
             finally:
                 parts.ownership.leave()

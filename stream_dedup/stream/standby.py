@@ -17,7 +17,7 @@ def stand_by(parts: ServiceParts) -> None:
         BrokerError: the broker refuses.
         StoreError: the state cannot be read or written.
     """
-    parts.metrics.become("standby")
+    parts.metrics.show_role("standby")
     parts.meter.idle()
     follower = parts.follower()
     while not (parts.life.stopping.is_set() or parts.ownership.owner):
@@ -27,4 +27,4 @@ def stand_by(parts: ServiceParts) -> None:
         parts.meter.following(follower.position, left)
         parts.upkeep.turn(parts.engine.progress)
         behind = left > parts.settings.state.lag_records
-        parts.life.health.wait_for(Awaited.REPLAY if behind else None, f"{left:,} records left")
+        parts.life.health.set_waiting_for(Awaited.REPLAY if behind else None, f"{left:,} records left")

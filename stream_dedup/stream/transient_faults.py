@@ -33,7 +33,7 @@ class Aborts:
         self._since: float | None = None
         self._recurring_faults = RecurringFaults()
 
-    def bear(self, error: AbortedError) -> None:
+    def pause_after(self, error: AbortedError) -> None:
         """Pause for a moment after an aborted transaction.
 
         Raises:
@@ -66,18 +66,18 @@ class Outages:
         self._metrics = metrics
         self._recurring_faults = RecurringFaults()
 
-    def tell(self, outage: RegistryUnreachableError) -> None:
+    def report(self, outage: RegistryUnreachableError) -> None:
         """Report that the service is waiting for the schema registry."""
         self._metrics.registry_waiting.set(1)
-        self._life.health.miss(Awaited.REGISTRY)
+        self._life.health.set_unreachable(Awaited.REGISTRY)
         self._recurring_faults.warning("registry_out_of_reach", error="registry", detail=str(outage))
 
-    def tell_and_live(self, outage: RegistryUnreachableError) -> None:
+    def report_with_heartbeat(self, outage: RegistryUnreachableError) -> None:
         """Report it from the thread that also has to send the heartbeats."""
-        self.tell(outage)
+        self.report(outage)
         self._life.heartbeat()
 
     def end(self) -> None:
         """Report that the service is no longer waiting for the schema registry."""
         self._metrics.registry_waiting.set(0)
-        self._life.health.miss(None)
+        self._life.health.set_unreachable(None)

@@ -29,12 +29,12 @@ class Contents(NamedTuple):
 
     Attributes:
         texts: what is left of them.
-        bare: whether lines of a site were removed and no word is left: only the frame of an article arrived. Shape
-            (n,).
+        only_boilerplate: whether lines of a site were removed and no word is left: only the frame of an article
+            arrived. Shape (n,).
     """
 
     texts: Texts
-    bare: Bool
+    only_boilerplate: Bool
 
 
 class _Phrases(NamedTuple):

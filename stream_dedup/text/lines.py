@@ -125,7 +125,7 @@ def remove_site_lines(contents: Contents, sites: U64, learnt: U64) -> WithoutSit
         texts.points, texts.offsets, sites, learnt, sentence_marks(), word_table()
     )
     left = contents_of(Texts(points, offsets), taken)
-    bare = left.bare | contents.bare & ~taken
+    bare = left.only_boilerplate | contents.only_boilerplate & ~taken
     return WithoutSiteLines(Contents(left.texts, bare), EndLines(key_offsets, keys, taken))
 
 

@@ -203,7 +203,7 @@ class _Questions:
         scopes = np.zeros(len(fingerprints), np.uint64)
         floor = progress.generations[0].first_entry
         search = Search(index, self.state.store, features, times, scopes, floor, None)
-        search.go_on(nothing_proved)
+        search.look_up_other_landmarks(nothing_proved)
         before, blocks = _timed(search.candidates)[1], index.shelf.reads.blocks
         _, tables = _timed(lambda: search.look_up_tables(fingerprints, sums, nothing_proved, ~nothing_proved))
         blocks = index.shelf.reads.blocks - blocks

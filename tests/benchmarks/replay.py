@@ -23,7 +23,7 @@ from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.topics import Topics, state_topics
 from stream_dedup.stream.state.changelog import ChangelogReader
-from stream_dedup.stream.state.replay import Follower
+from stream_dedup.stream.state.replay import ChangelogFollower
 from tests.benchmarks.throughput.articles import sample_articles
 
 _BATCH = 512
@@ -67,7 +67,7 @@ def restored(settings: Settings, topic: str, directory: Path) -> tuple[int, floa
     with RocksStore(directory) as store, closing(ChangelogReader(settings, topic)) as reader:
         state = State(store, settings, comparability(settings))
         began = time.perf_counter()
-        follower = Follower(state, reader, topic, lambda: None)
+        follower = ChangelogFollower(state, reader, topic, lambda: None)
         follower.catch_up(lambda _left: None)
         return follower.replayed, time.perf_counter() - began
 

@@ -145,7 +145,7 @@ def ask(filling: Filling, question: Question, clock: _Clock) -> Candidates:
     duplicates = np.array([False, True, True, True, True])
     proven = proved(first, cases, index.caps(), limits_of(filling.settings), duplicates)
     clock.lap("verify")
-    search.go_on(proven)
+    search.look_up_other_landmarks(proven)
     search.look_up_tables(question.fingerprints, question.sums, proven, ~np.zeros(count, np.bool_))
     clock.lap("look_up")
     found = search.candidates()

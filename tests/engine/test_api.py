@@ -603,7 +603,7 @@ def test_probes_answer_without_a_token(directory: Path) -> None:
     def no_desk() -> QueryService:
         raise StoreError("no state yet")
 
-    health.wait_for(Awaited.FIRST_STATE)
+    health.set_waiting_for(Awaited.FIRST_STATE)
     with _asking(no_desk, settings, health) as client:
         for path, code, line in (
             ("/startupz", 503, "waiting for a state to read\n"),
@@ -615,7 +615,7 @@ def test_probes_answer_without_a_token(directory: Path) -> None:
         answer = client.get("/v1/status", headers={"Authorization": f"Bearer {_TOKEN}"})
         assert (answer.status_code, answer.json()) == (503, {"detail": "no state yet", "code": "unavailable"})
         health.start()
-        health.wait_for(None)
+        health.set_waiting_for(None)
         assert [client.get(path).status_code for path in ("/startupz", "/readyz")] == [200, 200]
         assert client.get("/v1/status").status_code == 401
         assert (

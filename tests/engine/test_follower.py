@@ -11,7 +11,7 @@ import pytest
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Decision, Relation, Withdrawal, Withdrawn
-from stream_dedup.ask.follower import Follower
+from stream_dedup.ask.follower import StateFollower
 from stream_dedup.ask.lookup import Lookup, UnknownArticleError
 from stream_dedup.ask.query_service import NoReasonError, QueryService, UniqueArticleError
 from stream_dedup.engine.clusters import MOST_MEMBERS
@@ -229,7 +229,7 @@ def test_matched_article_that_was_revised_since_is_known_as_such(tmp_path: Path)
     with Deduplicator(tmp_path / "state", _settings(tmp_path / "state")) as engine:
         for article in (first, copy, replace(first, body=other.body), replace(copy, id="late", body=other.body)):
             engine.process([article])
-        with Follower(tmp_path / "state", _settings(tmp_path / "state")) as follower, follower.view() as view:
+        with StateFollower(tmp_path / "state", _settings(tmp_path / "state")) as follower, follower.view() as view:
             lookup = Lookup(view, set(), UNKNOWN_TIME)
             records = {name: lookup.record(name) for name in (first.id, "copy", "late")}
             joins = {name: lookup.joined(name, record) for name, record in records.items()}
@@ -264,7 +264,7 @@ def test_what_was_matched_is_named_also_once_its_cluster_is_sealed(tmp_path: Pat
         link = queries.article("b").link
         assert link is not None
         assert link.matched == "a"
-        with Follower(tmp_path / "state", settings) as follower:
+        with StateFollower(tmp_path / "state", settings) as follower:
             for text_of_a, revised in ((0, False), (1, True)):
                 engine.add(article("a", text_of_a))
                 follower.refresh()
@@ -401,13 +401,13 @@ def test_entries_are_made_to_be_found_where_that_can_keep_up(tmp_path: Path) -> 
     """A refresh that finds more new entries than its limit leaves them; later refreshes catch up."""
     directory = tmp_path / "state"
 
-    def unseen(follower: Follower) -> int:
+    def unseen(follower: StateFollower) -> int:
         with follower.view() as view:
             return view.unseen
 
     with Deduplicator(directory, _settings(directory)) as engine:
         engine.process(articles()[:1])
-        with Follower(directory, _settings(directory)) as follower:
+        with StateFollower(directory, _settings(directory)) as follower:
             assert unseen(follower) == 0
             before = engine.progress.entries
             engine.process(articles()[1:_BATCH])
@@ -452,7 +452,7 @@ def test_another_state_in_the_same_place_is_taken_for_what_it_is(tmp_path: Path)
     directory = tmp_path / "state"
     with Deduplicator(directory, _settings(directory)) as engine:
         engine.process(articles()[:_BATCH])
-    with Follower(directory, _settings(directory)) as follower:
+    with StateFollower(directory, _settings(directory)) as follower:
         with follower.view() as view:
             assert view.progress.judged == _BATCH
         shutil.rmtree(directory)
@@ -468,10 +468,10 @@ def test_another_state_in_the_same_place_is_taken_for_what_it_is(tmp_path: Path)
 def test_what_cannot_be_followed_is_told(tmp_path: Path) -> None:
     """No state, or one whose fingerprints are not comparable."""
     with pytest.raises(StoreError, match="no state"):
-        Follower(tmp_path / "nothing", _settings(tmp_path))
+        StateFollower(tmp_path / "nothing", _settings(tmp_path))
     directory = tmp_path / "state"
     with Deduplicator(directory, _settings(directory)) as engine:
         engine.process(articles()[:3])
     other = Settings.model_validate({"state": {"directory": directory}, "sketch": {"gram": 4}})
     with pytest.raises(StoreError, match=r"sketch\.gram = 5 in the state, 4 in the settings"):
-        Follower(directory, other)
+        StateFollower(directory, other)

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Route, ViewportSize, expect
 
 from deploy.ports import free_port
 from stream_dedup.api.problems import Code
-from stream_dedup.article import Ground
+from stream_dedup.article import VerdictReason
 from stream_dedup.observe.health import Awaited
 from tests.stream.chromium import Watched, chromium, watched
 from tests.stream.harness import (
@@ -347,7 +347,7 @@ def test_every_code_ground_and_awaited_thing_has_chinese_words() -> None:
     script = (REPOSITORY / "stream_dedup/api/page/said.js").read_text(encoding="utf-8")
     for names, words in (
         (set(Code) - codes, "PROBLEMS"),
-        (set(Ground), "GROUNDS"),
+        (set(VerdictReason), "GROUNDS"),
         (set(Awaited) - of_the_api, "AWAITED"),
     ):
         listed = script.partition(f"const {words} = {{")[2].partition("\n};")[0]

@@ -151,16 +151,16 @@ def test_topic_that_was_made_anew_is_read_from_its_beginning(bootstrap: str, res
     with closing(Source(settings, positions, identify)) as source:
         batch = source.batch()
         _read(source, batch, 8)
-        positions = source.behind(batch)
+        positions = source.positions_after(batch)
     assert in_input(positions) == {(topics.input, 0): 4, (topics.input, 1): 4}
     _anew(bootstrap, topics.input, 3)
     produce(bootstrap, topics.input, [*_numbered(6, 0), *_numbered(1, 2)])
     with closing(Source(settings, positions, identify)) as source:
         batch = source.batch()
         assert sorted(_read(source, batch, 7)) == [0, 0, 1, 2, 3, 4, 5]
-        behind = source.behind(batch)
+        behind = source.positions_after(batch)
         source.advance(batch, behind)
-        assert source.behind(source.batch()) == {}
+        assert source.positions_after(source.batch()) == {}
     assert in_input(behind) == {(topics.input, 0): 6, (topics.input, 1): 0, (topics.input, 2): 1}
     assert behind[topics.input, IDENTITY] != positions[topics.input, IDENTITY]
     produce(bootstrap, topics.input, _numbered(2, 1))
@@ -177,7 +177,7 @@ def test_topic_that_is_made_anew_while_it_is_read_ends_the_reading(bootstrap: st
     with closing(Source(settings, {}, AdminTopics(settings).identities)) as source:
         batch = source.batch()
         _read(source, batch, 4)
-        source.advance(batch, source.behind(batch))
+        source.advance(batch, source.positions_after(batch))
         _anew(bootstrap, topics.input)
         with pytest.raises(BrokerError, match=f"{topics.input} was deleted and recreated"):
             _read(source, source.batch(), 1)
@@ -252,12 +252,12 @@ def test_identity_that_is_told_late_is_known_from_then_on(bootstrap: str) -> Non
     with closing(Source(settings, {}, lambda _: identities)) as source:
         batch = source.batch()
         wait_until(lambda: not source.take(batch, threading.Event()) and bool(source.assigned), "the partition")
-        assert source.noted() == {}
+        assert source.unrecorded() == {}
         identities[topics.input] = 7
-        wait_until(lambda: not source.take(batch, threading.Event()) and bool(source.noted()), "the identity")
-        assert source.noted() == {(topics.input, IDENTITY): 7}
-        source.told(source.noted())
-        assert source.noted() == {}
+        wait_until(lambda: not source.take(batch, threading.Event()) and bool(source.unrecorded()), "the identity")
+        assert source.unrecorded() == {(topics.input, IDENTITY): 7}
+        source.mark_recorded(source.unrecorded())
+        assert source.unrecorded() == {}
         identities[topics.input] = 8
         with pytest.raises(BrokerError, match="recreated"):
             _read(source, batch, 1)
@@ -275,14 +275,14 @@ def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
     with closing(Source(settings, {}, AdminTopics(settings).identities)) as source:
         batch = source.batch()
         _read(source, batch, 4)
-        behind = source.behind(batch)
+        behind = source.positions_after(batch)
         delete_topic(bootstrap, topics.input)
         _await_rebalances(source, 2)  # given, taken
         create_topic(bootstrap, topics.input)
         produce(bootstrap, topics.input, _numbered(7))
         _await_rebalances(source, 3)
         source.advance(batch, behind)
-        noted = source.noted()
+        noted = source.unrecorded()
         assert in_input(noted) == {(topics.input, 0): 0}
         assert noted[topics.input, IDENTITY] != behind[topics.input, IDENTITY]
         assert _read(source, source.batch(), 7) == list(range(7))
@@ -317,12 +317,12 @@ def test_identity_that_is_told_amid_a_commit_puts_nothing_back(
     with closing(Source(_hasty_settings(hasty, topics), {}, lambda _: identities)) as source:
         batch = source.batch()
         _read(source, batch, _PIECE)
-        behind = source.behind(batch)
+        behind = source.positions_after(batch)
         identities[topics.input] = 7
         time.sleep(1.5 * _SOON_MS / 1000)
         _await_rebalances(source, 3)  # given, lost, given
         source.advance(batch, behind)
-        assert source.noted() == {(topics.input, IDENTITY): 7}
+        assert source.unrecorded() == {(topics.input, IDENTITY): 7}
         assert _read(source, source.batch(), 3) == [_PIECE, _PIECE + 1, _PIECE + 2]
 
 

@@ -182,7 +182,7 @@ def test_beginning_of_a_changelog_is_cut_off(bootstrap: str, name: str) -> None:
     topics, state = Topics(chosen), state_topics(chosen, DIGEST)
     topics.prepare(state)
     produce(bootstrap, state.changelog, [Incoming(b"v", key=b"%d" % n) for n in range(10)])
-    assert topics.forget(state.changelog, 7)
+    assert topics.delete_records_before(state.changelog, 7)
     assert first_offset(bootstrap, state.changelog) == 7
 
 
@@ -193,8 +193,8 @@ def test_refusal_to_cut_off_is_told_once_and_is_no_error(bootstrap: str, name: s
     create(bootstrap, state.changelog, config={"cleanup.policy": "compact"})
     produce(bootstrap, state.changelog, [Incoming(b"v", key=b"%d" % n) for n in range(10)])
     with capture_logs() as lines:
-        assert not topics.forget(state.changelog, 7)
-        assert not topics.forget(state.changelog, 8)
+        assert not topics.delete_records_before(state.changelog, 7)
+        assert not topics.delete_records_before(state.changelog, 8)
     warnings = [line for line in lines if line["event"] == "changelog_not_trimmed"]
     assert len(warnings) == 1
     assert "compact,delete" in warnings[0]["needed"]
@@ -219,11 +219,11 @@ def test_broker_that_falls_silent_is_told(name: str, monkeypatch: pytest.MonkeyP
         with pytest.raises(BrokerError, match=f"cannot describe {name}: no answer within"):
             asking.identity(name)
         with capture_logs() as lines:
-            assert asking.room(name) > 0
+            assert asking.max_message_bytes(name) > 0
     assert [line["event"] for line in lines] == ["topic_limit_unknown"]
 
 
 def test_room_is_less_than_the_topic_takes(bootstrap: str, name: str) -> None:
     """The room leaves space for what the service adds to a message."""
     create(bootstrap, name, config={"max.message.bytes": "3000000"})
-    assert 2_900_000 < Topics(settings(bootstrap, name)).room(name) < 3_000_000
+    assert 2_900_000 < Topics(settings(bootstrap, name)).max_message_bytes(name) < 3_000_000

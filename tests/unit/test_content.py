@@ -31,7 +31,7 @@ _SHELLS = [
 
 def _content(text: str) -> tuple[str, bool]:
     contents = _FILTER(_NORMAL.all([text]))
-    return contents.texts.text(0), bool(contents.bare[0])
+    return contents.texts.text(0), bool(contents.only_boilerplate[0])
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_lines_are_the_sentences_with_a_phrase(text: str) -> None:
     kept = [sentence for sentence in _sentences(plain) if not any(phrase in sentence for phrase in phrases)]
     contents = ContentFilter(phrases, _NORMAL)(Texts.of_strings([text]))
     assert contents.texts.text(0) == "".join(kept)
-    assert contents.bare.tolist() == ["".join(kept) != plain and not any(map(str.isalnum, "".join(kept)))]
+    assert contents.only_boilerplate.tolist() == ["".join(kept) != plain and not any(map(str.isalnum, "".join(kept)))]
 
 
 @given(
@@ -94,7 +94,7 @@ def test_a_batch_is_its_texts_one_by_one(texts: list[str]) -> None:
     """Texts filtered in a batch have the same content as each by itself."""
     together = _FILTER(_NORMAL.all(texts))
     alone = [_content(text) for text in texts]
-    assert list(zip(together.texts.strings(), together.bare.tolist(), strict=True)) == alone
+    assert list(zip(together.texts.strings(), together.only_boilerplate.tolist(), strict=True)) == alone
 
 
 def test_long_sentence_is_content_whatever_it_says() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from deploy.demo.samples.corpus import BaseText
-from stream_dedup.article import Article, Ground, Relation
+from stream_dedup.article import Article, Relation, VerdictReason
 from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.explain import Explanation, _verdict, explain
@@ -180,7 +180,7 @@ def test_only_keys_that_articles_stand_under_are_shared(
     assert explain(text, text, EngineSettings.model_validate(groups)).keys == keys
 
 
-@pytest.mark.parametrize("ground", Ground)
-def test_every_ground_is_told_in_words(ground: Ground) -> None:
+@pytest.mark.parametrize("ground", VerdictReason)
+def test_every_ground_is_told_in_words(ground: VerdictReason) -> None:
     """The page and the command line show them; none is told by its code alone."""
     assert len(_verdict(ground, 0.5, 0.5, _SETTINGS).split()) > 3

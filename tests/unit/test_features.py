@@ -38,7 +38,7 @@ def _of(features: Features, place: int) -> list[list[int] | bool | str]:
     terms, lines = features.terms.part(place, place + 1), features.lines
     arrays = [terms.hashes, terms.counts, *(of[place] for of in (*features.sketches, *features.numbers))]
     arrays += [*(of[place] for of in features.places), lines.of(place)]
-    bare, taken = bool(features.bare[place]), bool(lines.taken[place])
+    bare, taken = bool(features.only_boilerplate[place]), bool(lines.taken[place])
     return [*(np.ravel(array).tolist() for array in arrays), bare, taken, features.texts.text(place)]
 
 

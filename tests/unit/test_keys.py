@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, among, interleaved, spread
+from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, interleaved, is_member, spread
 
 _ROWS = st.lists(st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=3, max_size=3), max_size=8)
 _FAMILIES = st.integers(0, 6).flatmap(
@@ -68,7 +68,7 @@ def test_only_some_are_looked_up(rows: list[list[tuple[int, bool]]], data: st.Da
 @given(st.lists(st.integers(0, 9)), st.lists(st.integers(0, 9)))
 def test_among(keys: list[int], some: list[int]) -> None:
     """A key is found if it is one of the given ones; 0 is an ordinary key."""
-    found = among(np.array(keys, np.uint64), np.array(some, np.uint64))
+    found = is_member(np.array(keys, np.uint64), np.array(some, np.uint64))
     assert found.tolist() == [key in some for key in keys]
 
 
@@ -86,7 +86,7 @@ def test_look_ups_are_joined_article_by_article(families: list[list[list[int]]])
 @given(st.lists(st.integers(0, 20) | st.just(2**64 - 1)), st.lists(st.integers(0, 20) | st.just(2**64 - 1)))
 def test_keys_among_others_are_those_of_a_set(keys: list[int], others: list[int]) -> None:
     """The result is that of Python's `in`, also for 0 and the largest key."""
-    found = among(np.array(keys, np.uint64), np.array(others, np.uint64))
+    found = is_member(np.array(keys, np.uint64), np.array(others, np.uint64))
     assert found.tolist() == [key in set(others) for key in keys]
 
 

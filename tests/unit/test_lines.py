@@ -47,7 +47,10 @@ def _remove_site_lines(texts: Sequence[str], sites: Sequence[int], learnt: U64) 
 def _of(peeled: WithoutSiteLines, place: int) -> _One:
     contents, lines = peeled
     return _One(
-        lines.of(place).tolist(), contents.texts.text(place), bool(lines.taken[place]), bool(contents.bare[place])
+        lines.of(place).tolist(),
+        contents.texts.text(place),
+        bool(lines.taken[place]),
+        bool(contents.only_boilerplate[place]),
     )
 
 
@@ -166,7 +169,7 @@ def test_what_was_bare_before_stays_bare() -> None:
     bare = np.array([True, True, False])
     contents = Contents(_NORMAL.all(["", "。" + _POOL[0], "。"]), bare)
     assert (
-        remove_site_lines(contents, np.full(3, _SITE, np.uint64), _learnt(_POOL[0])).contents.bare.tolist()
+        remove_site_lines(contents, np.full(3, _SITE, np.uint64), _learnt(_POOL[0])).contents.only_boilerplate.tolist()
         == bare.tolist()
     )
 

@@ -103,7 +103,7 @@ def test_counters_begin_with_0_where_their_labels_are_known() -> None:
 def test_articles_of_an_expected_topic_begin_with_0() -> None:
     """This holds for each decision and relation; other topics have no series yet."""
     metrics = Metrics()
-    metrics.expect("articles.in")
+    metrics.show_topic("articles.in")
     (family,) = metrics.articles.collect()
     shown = {
         tuple(sample.labels[name] for name in ("topic", "decision", "relation")): sample.value

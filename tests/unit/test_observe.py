@@ -138,14 +138,14 @@ def test_heartbeat_is_as_old_as_the_silence(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_is_out_of_reach_is_waited_for_whatever_the_loop_is_at() -> None:
     """Meanwhile the loop keeps running and reports that it is waiting for nothing itself."""
     health = Health(stuck_seconds=60)
-    health.wait_for(Awaited.PARTITIONS)
-    health.miss(Awaited.REGISTRY)
+    health.set_waiting_for(Awaited.PARTITIONS)
+    health.set_unreachable(Awaited.REGISTRY)
     assert health.started() == health.ready() == (False, "waiting for the schema registry")
     health.start()
-    health.wait_for(None)
+    health.set_waiting_for(None)
     assert health.ready() == (False, "waiting for the schema registry")
     assert health.started() == health.alive() == (True, "ok")
-    health.miss(None)
+    health.set_unreachable(None)
     assert health.ready() == (True, "ok")
 
 
@@ -168,7 +168,7 @@ def test_port_refreshes_before_it_shows() -> None:
 def test_figures_for_the_api_are_sums_over_the_topics() -> None:
     """Decisions are summed by relation over all topics, without those that never occurred; the lag is summed too."""
     metrics = Metrics()
-    metrics.expect("quiet")
+    metrics.show_topic("quiet")
     for topic, count in (("a", 3), ("b", 4)):
         metrics.articles.labels(topic, "unique", "none").inc(count)
         metrics.articles.labels(topic, "duplicate", "near").inc(10 * count)
@@ -216,11 +216,11 @@ def test_figures_of_a_shadow_are_told_where_one_is_asked_for(judging: bool) -> N
 def test_readiness_for_the_api_is_that_of_the_probe() -> None:
     """It says in the probe's words what the service is waiting for, and nothing once it is ready."""
     health = Health(60)
-    health.wait_for(Awaited.PARTITIONS)
+    health.set_waiting_for(Awaited.PARTITIONS)
     with MonitoringServer(HttpSettings(port=0), Metrics(), health) as monitoring:
         settings = HttpSettings(port=int(monitoring.url.rpartition(":")[2]))
         waiting = figures_of(settings)
-        health.wait_for(None)
+        health.set_waiting_for(None)
         ready = figures_of(settings)
     assert waiting is not None
     assert ready is not None
@@ -243,7 +243,7 @@ def _told(url: str, method: str, path: str) -> tuple[bytes, dict[str, str], byte
 def test_head_is_told_what_get_would_be_without_the_body(path: str) -> None:
     """HEAD has the status and headers of GET, including the length of the body."""
     health = Health(60)
-    health.wait_for(Awaited.PARTITIONS)
+    health.set_waiting_for(Awaited.PARTITIONS)
     with MonitoringServer(HttpSettings(port=0), Metrics(), health) as monitoring:
         gotten, gotten_headers, body = _told(monitoring.url, "GET", path)
         asked, asked_headers, nothing = _told(monitoring.url, "HEAD", path)

@@ -27,7 +27,7 @@ _BEFORE = st.sampled_from([UNKNOWN_TIME, 0, 3 * _DAY])
 
 
 def _listed(times: Times) -> list[tuple[int, int, int, bool]]:
-    columns = (times.stream, times.window, times.floors, times.late)
+    columns = (times.stream, times.window, times.cutoffs, times.late)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 

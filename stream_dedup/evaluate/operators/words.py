@@ -12,7 +12,7 @@ from pypinyin import lazy_pinyin
 
 from stream_dedup.evaluate.operators.operator import Operator
 from stream_dedup.evaluate.operators.phrases import book, phrases
-from stream_dedup.evaluate.operators.scatter import at, interleaved
+from stream_dedup.evaluate.operators.scatter import replace_all, replace_at
 from stream_dedup.evaluate.operators.text import HAN, Text, part
 
 _WORD_CHARACTER = re.compile(r"[A-Za-z\u3400-\u9fff]")
@@ -22,13 +22,13 @@ _DIGITS = str.maketrans("0123456789０１２３４５６７８９", "〇一二�
 def misprint(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
     """Replace Han characters with other common ones, and letters with other letters, at random."""
     places = _some(_WORD_CHARACTER, text.body, share, rng)
-    return replace(text, body=at(text.body, places, lambda old: _another(old, rng))) if places else None
+    return replace(text, body=replace_at(text.body, places, lambda old: _another(old, rng))) if places else None
 
 
 def pinyin(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
     """Write Han characters as pinyin without tones, as people do to evade filters."""
     places = _some(HAN, text.body, share, rng)
-    return replace(text, body=at(text.body, places, lambda old: lazy_pinyin(old)[0])) if places else None
+    return replace(text, body=replace_at(text.body, places, lambda old: lazy_pinyin(old)[0])) if places else None
 
 
 def numerals(text: Text, _rng: Random, _donor: Text, _strength: float) -> Text | None:
@@ -46,7 +46,7 @@ def places(text: Text, rng: Random, _donor: Text, count: float) -> Text | None:
     left = rng.sample([name for name in names if name not in held], round(count))
     swapped = dict(zip(rng.sample(held, round(count)), left, strict=True))
     wanted = sorted(swapped, key=len, reverse=True)
-    return Text(interleaved(text.title, wanted, swapped), interleaved(text.body, wanted, swapped))
+    return Text(replace_all(text.title, wanted, swapped), replace_all(text.body, wanted, swapped))
 
 
 def _some(pattern: re.Pattern[str], body: str, share: float, rng: Random) -> list[int]:

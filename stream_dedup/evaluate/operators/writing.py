@@ -12,7 +12,7 @@ from opencc import OpenCC
 
 from stream_dedup.evaluate.operators.operator import Operator
 from stream_dedup.evaluate.operators.phrases import phrases
-from stream_dedup.evaluate.operators.scatter import behind, interleaved
+from stream_dedup.evaluate.operators.scatter import insert_after_random, replace_all
 from stream_dedup.evaluate.operators.text import Text, is_chinese
 
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad"  # zero-width space, joiners and marks; the soft hyphen
@@ -49,13 +49,13 @@ def punct(text: Text, rng: Random, _donor: Text, _strength: float) -> Text | Non
 
 def zero_width(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
     """Scatter zero-width characters and soft hyphens through the body."""
-    body = behind(text.body, lambda: rng.choice(_INVISIBLE), share, rng)
+    body = insert_after_random(text.body, lambda: rng.choice(_INVISIBLE), share, rng)
     return _changed(text, replace(text, body=body))
 
 
 def spaces(text: Text, rng: Random, _donor: Text, share: float) -> Text | None:
     """Put blanks between characters, as in scanned text or to evade filters."""
-    body = behind(text.body, lambda: rng.choice(_BLANKS), share, rng)
+    body = insert_after_random(text.body, lambda: rng.choice(_BLANKS), share, rng)
     return _changed(text, replace(text, body=body))
 
 
@@ -82,7 +82,7 @@ def _converter(scheme: str) -> OpenCC:
 def _in_style(text: Text, style: dict[str, str]) -> Text:
     # The longest mark first, so that an ellipsis is not taken for two other marks.
     marks = sorted(style, key=len, reverse=True)
-    return Text(interleaved(text.title, marks, style), interleaved(text.body, marks, style))
+    return Text(replace_all(text.title, marks, style), replace_all(text.body, marks, style))
 
 
 def _changed(text: Text, copy: Text) -> Text | None:

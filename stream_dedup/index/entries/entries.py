@@ -21,7 +21,7 @@ from stream_dedup.index.entries.codec import (
     landmark_keys,
     padded,
 )
-from stream_dedup.index.records.records import damage
+from stream_dedup.index.records.records import damage_message
 from stream_dedup.index.stores.store import StoreDamagedError
 
 # Flags of an entry: which keys it has (none if it is in reserve), whether it is a drifted copy, whether its cluster
@@ -143,7 +143,7 @@ class EntryFormat:
         joined, stops = b"".join(packed), _stops(packed)
         names, damaged = decode(padded(joined), stops, _columns(fixed), self._rule)
         if damaged != SOUND:
-            raise StoreDamagedError(damage("an entry", packed[damaged]))
+            raise StoreDamagedError(damage_message("an entry", packed[damaged]))
         begins = (stops - names).tolist()
         return fixed[: len(packed)], [joined[begin:stop] for begin, stop in zip(begins, stops.tolist(), strict=True)]
 

@@ -15,7 +15,7 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.entries import IN_TABLES, UNSEGMENTED, Rows, rows_of_entries
 from stream_dedup.index.lookup.entries_to_read import LookedUp, sharing_enough, sharing_first_landmarks, within_distance
-from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, among, interleaved
+from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, interleaved, is_member
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS
 from stream_dedup.index.records.records import keys_of
@@ -113,7 +113,7 @@ class Search:
         self.probes, self.hits = np.zeros((2, len(times)), np.int64)
         self._look_up_first()
 
-    def go_on(self, proved: Bool) -> None:
+    def look_up_other_landmarks(self, proved: Bool) -> None:
         """Look up the other landmarks of the articles that are not proved to be copies; `proved` has shape (n,)."""
         keys = self._keys[LANDMARK]
         asked = keys.only(np.repeat(~proved, np.diff(keys.offsets)))
@@ -257,7 +257,7 @@ class _ReadEntries:
 
     def read(self, numbers: U64) -> None:
         """Read the entries that were not read yet; missing ones are left out."""
-        new = np.unique(numbers[~among(numbers, self._asked)])
+        new = np.unique(numbers[~is_member(numbers, self._asked)])
         self._asked = np.concatenate([self._asked, new])
         values = self._store.get_many(Family.ENTRIES, keys_of(new))
         there = np.array([value is not None for value in values], np.bool_)

@@ -53,7 +53,7 @@ class BatchKeys:
 
     def own_among_looked_up(self) -> Bool:
         """Tell for each key that is looked up whether an article of the batch is indexed under it."""
-        return np.asarray(among(self.looked_up, self.own[self.used]))
+        return np.asarray(is_member(self.looked_up, self.own[self.used]))
 
     def only(self, wanted: Bool) -> "BatchKeys":
         """Return the keys, but look up only those that are wanted, shape of `looked_up`."""
@@ -154,7 +154,7 @@ def _interleaved(offsets: I64, firsts: I64, keys: I64) -> tuple[I64, I64]:
 
 
 @kernel
-def among(keys: U64, some: U64) -> Bool:
+def is_member(keys: U64, some: U64) -> Bool:
     """Tell for each key whether it is in `some`, shape of `keys`."""
     table = np.full(table_size(len(some)), EMPTY)
     holds_empty = False

@@ -38,7 +38,7 @@ def key_flags(features: Features, settings: EngineSettings) -> U8:
     """Return which keys articles have, except those of the tables: `COMPARABLE` and `BARE`, shape (n,)."""
     comparable = features.sketches.sizes >= settings.verify.min_grams
     marked = comparable & settings.landmarks.enabled
-    return np.asarray(COMPARABLE * marked + BARE * features.bare, np.uint8)
+    return np.asarray(COMPARABLE * marked + BARE * features.only_boilerplate, np.uint8)
 
 
 def in_tables(features: Features, sums: I64, settings: EngineSettings) -> Bool:

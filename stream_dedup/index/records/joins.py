@@ -8,7 +8,7 @@ import struct
 from typing import NamedTuple
 
 from stream_dedup.article import Link, Relation, Source
-from stream_dedup.index.records.records import RELATION_NUMBERS, RELATIONS, damage, key_of
+from stream_dedup.index.records.records import RELATION_NUMBERS, RELATIONS, damage_message, key_of
 from stream_dedup.index.stores.store import StoreDamagedError
 
 _SOURCES = tuple(Source)
@@ -60,7 +60,7 @@ class Join(NamedTuple):
                 _SOURCES[source],
             )
         except (struct.error, IndexError):
-            raise StoreDamagedError(damage("the record of why an article is a copy", packed)) from None
+            raise StoreDamagedError(damage_message("the record of why an article is a copy", packed)) from None
 
 
 def packed_join(link: Link, matched: int, epoch: int) -> bytes:

@@ -26,14 +26,14 @@ _TEXTS_KEPT = 1 << 10  # recent sources and topics, as bytes
 
 
 @kernel
-def has_expired(moment: int, floor: int) -> bool:
+def has_expired(moment: int, cutoff: int) -> bool:
     """Tell whether something has expired; if its time is unknown, it only expires with its generation.
 
     Args:
         moment: its time, milliseconds since 1970 in UTC, or `UNKNOWN_TIME`.
-        floor: whatever is older has expired, milliseconds likewise.
+        cutoff: whatever is older has expired, milliseconds likewise.
     """
-    return moment < floor and moment != UNKNOWN_TIME
+    return moment < cutoff and moment != UNKNOWN_TIME
 
 
 class ArticleRecord(NamedTuple):
@@ -107,7 +107,7 @@ class ArticleRecord(NamedTuple):
         try:
             return cls._unpacked(record)
         except (struct.error, IndexError, ValueError):
-            raise StoreDamagedError(damage("the record of an article", record)) from None
+            raise StoreDamagedError(damage_message("the record of an article", record)) from None
 
     @classmethod
     def _unpacked(cls, record: bytes) -> "ArticleRecord":
@@ -135,7 +135,7 @@ class ArticleRecord(NamedTuple):
         )
 
 
-def damage(what: str, value: bytes) -> str:
+def damage_message(what: str, value: bytes) -> str:
     """Return what is wrong with a stored value that cannot be read."""
     return f"{what} is cut short or malformed: {value[:_SHOWN].hex()}... of {len(value)} bytes"
 

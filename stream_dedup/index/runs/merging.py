@@ -32,12 +32,12 @@ def merge_runs(file: BinaryIO, runs: Sequence[Run], kinds: Sequence[PostingKind]
     """
     writer = RunWriter(file, runs[0].first, runs[-1].stop)
     for section, kind in enumerate(kinds):
-        most = together(run.sections[section] for run in runs)
+        most = merged_bounds(run.sections[section] for run in runs)
         writer.section(_merged(runs, section, kind, floor, most), most, kind.detail_bytes)
     writer.finish()
 
 
-def together(sections: Iterable[Section]) -> SectionBounds:
+def merged_bounds(sections: Iterable[Section]) -> SectionBounds:
     """Return the largest bounds that a section merged from several may have."""
     extents = [(section.keys, section.postings, section.layout.zero_bits) for section in sections]
     keys, postings, zero_bits = zip(*extents, strict=True)
@@ -48,7 +48,7 @@ def _merged(
     runs: Sequence[Run], section: int, kind: PostingKind, floor: int, most: SectionBounds
 ) -> Iterator[KeyedPostings]:
     for begin, end in key_ranges(block_bits_of(most.postings)):
-        parts = [run.part(section, begin, end) for run in runs]
+        parts = [run.postings_between(section, begin, end) for run in runs]
         joined = KeyedPostings(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         yield in_order(joined, kind.cap, floor)
 

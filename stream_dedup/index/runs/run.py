@@ -180,7 +180,7 @@ class Run:
             raise self._damaged("the checksum of a block is wrong")
         return hits, blocks
 
-    def part(self, kind: int, first_key: int, stop_key: int | None) -> KeyedPostings:
+    def postings_between(self, kind: int, first_key: int, stop_key: int | None) -> KeyedPostings:
         """Return the postings of all keys from `first_key` up to, but not including, `stop_key`, or to the end.
 
         Raises:

@@ -158,7 +158,7 @@ class Shelf:
         self._young.add(keyed_postings)
         self._young_stop = stop
 
-    def settle(self, progress: Progress) -> None:
+    def maintain(self, progress: Progress) -> None:
         """Freeze, merge and drop what is due. This does not change what look-ups find.
 
         Args:
@@ -175,7 +175,7 @@ class Shelf:
             floor = progress.generations[0].first_entry
             self._merge = (group, self._merger.submit(self._merged, group, floor))
 
-    def follow(self) -> None:
+    def reload_runs(self) -> None:
         """Switch to the runs that are now in the store, if another process makes them.
 
         If these are other runs than before, the young lists are empty afterwards.
@@ -196,17 +196,17 @@ class Shelf:
 
     def finish_merges(self, progress: Progress) -> None:
         """Merge all that is due, and wait for it."""
-        self.settle(progress)
+        self.maintain(progress)
         while self._merge is not None:
             self._merge[1].result()
-            self.settle(progress)
+            self.maintain(progress)
 
     def keyed_postings(self) -> Iterator[tuple[int, KeyedPostings]]:
         """Yield all postings, kind by kind and run by run, a stretch of keys at a time: index of the kind, postings."""
         for place, kind in enumerate(self._kinds):
             for run in self._runs:
                 for begin, end in key_ranges(run.sections[place].layout.block_bits):
-                    yield place, run.part(place, begin, end)
+                    yield place, run.postings_between(place, begin, end)
             yield place, self._young.lists[place].sorted(kind.cap)
 
     def close(self) -> None:

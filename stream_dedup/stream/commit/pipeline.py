@@ -109,7 +109,7 @@ class Pipeline:
         if not self._source.holds(batch):
             self._writer.abort()
             raise AbortedError("the group has assigned some of the partitions to another process")
-        positions = self._source.behind(batch)
+        positions = self._source.positions_after(batch)
         group = GroupOffsets(batch.positions(), self._source.group())
         self._committer.commit(judged.change, positions, watch, group)
         self._source.advance(batch, positions)
@@ -129,11 +129,11 @@ class Pipeline:
             BrokerError: as in `commit`.
             StoreError: as in `commit`.
         """
-        positions = self._source.noted()
+        positions = self._source.unrecorded()
         if not positions:
             return
         self._committer.commit_alone(self._engine.decide([]).change, positions)
-        self._source.told(positions)
+        self._source.mark_recorded(positions)
         if self._shadow is not None:
             self._shadow.judge([], None, [], positions)
 

@@ -28,8 +28,8 @@ class InputPositions:
 
     def __init__(self, positions: Mapping[Place, int], identify: Identify, first_offset: int) -> None:
         self._positions = dict(positions)
-        self._noted: dict[Place, int] = {}  # positions and identities that the state has not recorded yet
-        self._telling: dict[Place, int] = {}  # those being recorded
+        self._unrecorded: dict[Place, int] = {}  # positions and identities that the state has not recorded yet
+        self._recording: dict[Place, int] = {}  # those being recorded
         self._identify = identify
         self._first_offset = first_offset
 
@@ -46,22 +46,22 @@ class InputPositions:
         # A position of 0 means the oldest message still in the topic, whatever its offset.
         return self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
 
-    def go_on(self, place: Place, offset: int) -> None:
+    def resume_at(self, place: Place, offset: int) -> None:
         """Note that a partition is resumed at another offset."""
         self._positions[place] = offset
 
-    def noted(self) -> dict[Place, int]:
+    def unrecorded(self) -> dict[Place, int]:
         """Return the identities and reset positions that the state has not recorded yet, in order to record them."""
-        self._telling = self._noted.copy()
-        return self._telling
+        self._recording = self._unrecorded.copy()
+        return self._recording
 
-    def told(self, positions: Mapping[Place, int]) -> None:
-        """Note that the state has recorded positions, and what `noted` returned last."""
-        identities = self._telling.items() & self._noted.items()
+    def mark_recorded(self, positions: Mapping[Place, int]) -> None:
+        """Note that the state has recorded positions, and what `unrecorded` returned last."""
+        identities = self._recording.items() & self._unrecorded.items()
         told = {topic for (topic, partition), _ in identities if partition == IDENTITY}
-        self._noted = {place: offset for place, offset in self._noted.items() if place[0] not in told}
+        self._unrecorded = {place: offset for place, offset in self._unrecorded.items() if place[0] not in told}
         # Topics found to be recreated since then keep their reset positions.
-        self._positions |= {place: offset for place, offset in positions.items() if place not in self._noted}
+        self._positions |= {place: offset for place, offset in positions.items() if place not in self._unrecorded}
 
     def take_up(self, places: set[Place], under_way: set[Place]) -> None:
         """Note the topic identities of some partitions, and start topics over whose identity has changed.
@@ -78,7 +78,7 @@ class InputPositions:
         for topic in sorted(anew):
             log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
         self._positions |= news
-        self._noted |= news
+        self._unrecorded |= news
 
     def check(self, places: Collection[Place]) -> None:
         """Check that the topics of some partitions have not been recreated.
@@ -92,7 +92,7 @@ class InputPositions:
         for topic, identity in self._identify({topic for topic, _ in places}).items():
             known = self._positions.get((topic, IDENTITY))
             if known is None:
-                self._positions[topic, IDENTITY] = self._noted[topic, IDENTITY] = identity
+                self._positions[topic, IDENTITY] = self._unrecorded[topic, IDENTITY] = identity
             elif known != identity:
                 raise BrokerError(
                     f"topic {topic} was deleted and recreated: restart the service to read it from its beginning"

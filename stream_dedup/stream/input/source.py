@@ -179,17 +179,17 @@ class Source:
         # A partition that was revoked and assigned again is read from the state's position again.
         return not batch.moved and batch.newest.keys() <= self.assigned
 
-    def behind(self, batch: MessageBatch) -> dict[Place, int]:
+    def positions_after(self, batch: MessageBatch) -> dict[Place, int]:
         """Return the state's positions after a batch, with the topic identities that it has not recorded yet."""
-        return self.noted() | batch.positions()
+        return self.unrecorded() | batch.positions()
 
-    def noted(self) -> dict[Place, int]:
-        """Return what the state has not recorded about topics yet; see `InputPositions.noted`."""
-        return self._positions.noted()
+    def unrecorded(self) -> dict[Place, int]:
+        """Return what the state has not recorded about topics yet; see `InputPositions.unrecorded`."""
+        return self._positions.unrecorded()
 
-    def told(self, positions: Mapping[Place, int]) -> None:
-        """Note that the state has recorded what `behind` or `noted` returned last."""
-        self._positions.told(positions)
+    def mark_recorded(self, positions: Mapping[Place, int]) -> None:
+        """Note that the state has recorded what `positions_after` or `unrecorded` returned last."""
+        self._positions.mark_recorded(positions)
 
     def group(self) -> object:
         """Return the group's current metadata: every transaction needs its own."""
@@ -200,10 +200,10 @@ class Source:
 
         Args:
             batch: the first one that was not committed.
-            positions: what `behind` returned: the state's positions now.
+            positions: what `positions_after` returned: the state's positions now.
         """
         self._batches.remove(batch)
-        self.told(positions)
+        self.mark_recorded(positions)
         self._committed_ms |= {place: _timestamp_ms(message) for place, message in batch.last.items()}
         if batch.moved:
             self._read_on(batch.newest.keys())
@@ -323,14 +323,14 @@ class Source:
                     batch.newest[place], batch.last[place] = offset, message
                     good.append(message)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
-                self._go_on(place_of(message), offset_of(message), error.str())
+                self._resume_after_loss(place_of(message), offset_of(message), error.str())
             elif not is_transient(error):
                 raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
             else:
                 self._recurring_faults.warning("input_waits", error=error.name(), detail=error.str())
         return good
 
-    def _go_on(self, place: Place, offset: int, told: str) -> None:
+    def _resume_after_loss(self, place: Place, offset: int, told: str) -> None:
         """Resume a partition where it has messages, since the next one to read is gone.
 
         Args:
@@ -355,7 +355,7 @@ class Source:
             if goes_on < read_to:
                 # What was read after it and is not committed has offsets that now belong to other messages.
                 self._spoil({place})
-            self._positions.go_on(place, goes_on)
+            self._positions.resume_at(place, goes_on)
             self._read_from([TopicPartition(*place, goes_on)])
         except KafkaException as error:
             raise BrokerError(f"cannot read {place[0]}: {told}, and then: {error.args[0].str()}") from None

@@ -145,7 +145,7 @@ class Topics:
         self._check(state, existing)
         self._create([wanted[name] for name in missing])
 
-    def room(self, topic: str) -> int:
+    def max_message_bytes(self, topic: str) -> int:
         """Return the largest incoming message that fits a topic, in bytes of value, key and headers together.
 
         That leaves room for what the service adds. If the broker does not report the topic's limit, because rights are
@@ -204,7 +204,7 @@ class Topics:
         prefix = _changelog_prefix(self._settings)
         return sorted(name for name in self._existing() if name.startswith(prefix) and name != prefix + digest)
 
-    def forget(self, topic: str, offset: int) -> bool:
+    def delete_records_before(self, topic: str, offset: int) -> bool:
         """Delete the records before an offset in a topic's only partition; return whether that was done.
 
         No start needs them, they only take space: so a refusal is no error.

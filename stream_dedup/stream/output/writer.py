@@ -189,7 +189,7 @@ class Writer:
             self._in_transaction = False
         self._fault = None
 
-    def hear(self) -> None:
+    def poll(self) -> None:
         """Handle the client's reports while no transaction is open; an error is reported to the next one too."""
         if not self._in_transaction:
             with suppress(KafkaException, SystemError):

@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.1
 _MARKER_SECONDS = 10.0  # that a committed transaction may take to show at the end of the changelog
 
 
-class Follower:
+class ChangelogFollower:
     """Brings a state up to the end of its changelog.
 
     Args:

@@ -19,7 +19,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.topics import Topics, state_topics
 from stream_dedup.stream.state.changelog import ChangelogReader
-from stream_dedup.stream.state.replay import Follower
+from stream_dedup.stream.state.replay import ChangelogFollower
 from stream_dedup.stream.state.states import (
     check_old_format,
     digest_of,
@@ -149,7 +149,7 @@ def catch_up(
         stop: offset after the last record to follow; None for the end.
     """
     with closing(ChangelogReader(settings, changelog)) as reader:
-        follower = Follower(state, reader, identity, lambda: None)
+        follower = ChangelogFollower(state, reader, identity, lambda: None)
         first, end = reader.bounds()
         total = min(end, stop if stop is not None else end) - first
         follower.catch_up(lambda left: report("records of the changelog", total - left, total), stop)

@@ -78,7 +78,7 @@ class Meter:
         stamps_ms = np.array([stamp_ms for kind, stamp_ms in told if kind != TIMESTAMP_NOT_AVAILABLE], np.int64)
         metrics.decision_seconds.observe_all(np.maximum(0, time.time_ns() // 1_000_000 - stamps_ms) / 1000)
 
-    def judged_in_silence(self, articles: int) -> None:
+    def judged_without_publishing(self, articles: int) -> None:
         """Count articles that were judged only to add them to the state."""
         self._metrics.articles_silent.inc(articles)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_dedup.evaluate.findings import COMPARISONS, Verdict, findings_of, needed
+from stream_dedup.evaluate.findings import COMPARISONS, Verdict, algorithms_for_findings, findings_of
 from stream_dedup.evaluate.registry import algorithms
 from stream_dedup.evaluate.segmenters import segmenters
 from tests.unit.evaluate.made import evaluation, measured, replaced
@@ -61,4 +61,4 @@ def test_peak_of_the_correlation(correlations: tuple[float, ...], verdict: Verdi
 
 def test_findings_are_checked_with_what_there_is() -> None:
     """Every algorithm that a finding refers to exists."""
-    assert set(needed()) <= set(algorithms(segmenters()))
+    assert set(algorithms_for_findings()) <= set(algorithms(segmenters()))

@@ -3,7 +3,7 @@
 import pytest
 
 from stream_dedup.evaluate.engine import configurations
-from stream_dedup.evaluate.findings import needed
+from stream_dedup.evaluate.findings import algorithms_for_findings
 from stream_dedup.evaluate.selection import WantedPatterns, selected
 
 
@@ -11,7 +11,7 @@ def test_all_of_the_engine_by_default() -> None:
     """The default is the documented selection with every configuration of the engine."""
     selection = selected(WantedPatterns())
     assert set(selection.configurations) == set(configurations())
-    assert {*needed()} <= set(selection.algorithms)
+    assert {*algorithms_for_findings()} <= set(selection.algorithms)
     assert len(selection.algorithms) >= 40
 
 
@@ -33,7 +33,7 @@ def test_patterns_of_parts() -> None:
 def test_findings_add_what_they_take() -> None:
     """The algorithms that findings need are run in addition to the selected ones."""
     selection = selected(WantedPatterns(["rjieba/none/jaccard"], findings=True))
-    assert set(selection.algorithms) == {"rjieba/none/jaccard", *needed()}
+    assert set(selection.algorithms) == {"rjieba/none/jaccard", *algorithms_for_findings()}
 
 
 def test_unknown_names_are_told_with_close_ones() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from stream_dedup.evaluate.label_lines import LabelError
 from stream_dedup.evaluate.reposts import RepostSettings
-from stream_dedup.evaluate.source import Source, take
+from stream_dedup.evaluate.source import Source, load_labelled_set
 from stream_dedup.files.readers import FileFormatError
 from stream_dedup.settings import FieldSettings, InputSettings
 
@@ -29,7 +29,7 @@ def _source(path: Path, *pairs: Path, limit: int | None = None, lenient: bool = 
 
 def test_reposts_are_made_where_no_label_is(articles: Path) -> None:
     """The set holds reposts of the file's articles by the requested edits; invalid records are counted."""
-    taken = take(_source(articles))
+    taken = load_labelled_set(_source(articles))
     assert (taken.made, taken.skipped, taken.labelled.name) == (True, 2, "news")
     kinds = {one.kind for one in taken.labelled.articles if one.original is not None}
     assert kinds == {"retitle", "truncate"}
@@ -41,7 +41,7 @@ def test_ids_are_those_of_a_scope(articles: Path) -> None:
     scoped = [row | {"scope": scope} for scope in ("甲", "乙") for row in rows]
     articles.write_text("".join(json.dumps(row) + "\n" for row in scoped))
     source = replace(_source(articles), settings=InputSettings(fields=FieldSettings(scope="scope")))
-    taken = take(source)
+    taken = load_labelled_set(source)
     originals = [one.article.scope for one in taken.labelled.articles if one.original is None]
     assert (taken.skipped, originals.count("甲")) == (0, originals.count("乙"))
     assert len(originals) > 12
@@ -51,7 +51,7 @@ def test_limit_counts_articles(articles: Path) -> None:
     """At most this many of the file's articles are used; faulty and repeated records do not count."""
     lines = articles.read_text().splitlines()
     articles.write_text("\n".join(["{", '{"id": "x"}', lines[0], *lines]))
-    taken = take(_source(articles, limit=5))
+    taken = load_labelled_set(_source(articles, limit=5))
     originals = {one.article.id for one in taken.labelled.articles if one.original is None}
     assert (originals, taken.skipped) == ({"0", "1", "2", "3", "4"}, 3)
 
@@ -61,7 +61,7 @@ def test_labels_are_taken(tmp_path: Path) -> None:
     rows = [{"id": name, "body": f"{name}的一条新闻说的是春天的事情。" * 3, "cluster": "k"} for name in "甲乙丙"]
     path = tmp_path / "labelled.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    taken = take(_source(path))
+    taken = load_labelled_set(_source(path))
     assert (taken.made, len(taken.labelled.articles), len(taken.labelled.positives())) == (False, 3, 3)
 
 
@@ -70,7 +70,7 @@ def test_labels_behind_many_originals_are_taken(tmp_path: Path) -> None:
     rows = [{"id": str(n), "body": f"第{n}条新闻"} for n in range(1_200)]
     path = tmp_path / "labelled.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "c", "body": "七", "cluster": "7"}]))
-    taken = take(_source(path))
+    taken = load_labelled_set(_source(path))
     assert (taken.made, taken.labelled.positives().tolist()) == (False, [[7, 1_200]])
 
 
@@ -80,7 +80,7 @@ def test_pairs_are_labels(articles: Path, tmp_path: Path) -> None:
     articles.write_text("\n".join(lines))
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"a": "1", "b": "2"}\n')
-    taken = take(_source(articles, pairs))
+    taken = load_labelled_set(_source(articles, pairs))
     assert (taken.made, taken.labelled.positives().tolist()) == (False, [[1, 2]])
 
 
@@ -90,8 +90,8 @@ def test_lenient_sets_overlaps_aside(tmp_path: Path, bodies: list[str]) -> None:
     rows = [{"id": str(n), "body": body, "cluster": cluster} for n, cluster in enumerate("kkl")]
     path = tmp_path / "labelled.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert take(_source(path)).labelled.overlapping.tolist() == []
-    assert take(_source(path, lenient=True)).labelled.overlapping.tolist() == [[0, 2], [1, 2]]
+    assert load_labelled_set(_source(path)).labelled.overlapping.tolist() == []
+    assert load_labelled_set(_source(path, lenient=True)).labelled.overlapping.tolist() == [[0, 2], [1, 2]]
 
 
 def test_file_without_articles_is_told(tmp_path: Path) -> None:
@@ -99,14 +99,14 @@ def test_file_without_articles_is_told(tmp_path: Path) -> None:
     path = tmp_path / "other.jsonl"
     path.write_text('{"id": "a", "text": "新闻"}\n')
     with pytest.raises(FileFormatError, match=r"no articles in it; .* set input\.fields"):
-        take(_source(path))
+        load_labelled_set(_source(path))
 
 
 def test_missing_file_is_told(tmp_path: Path, articles: Path) -> None:
     """The same holds for a file of pairs."""
     for source in (_source(tmp_path / "none.jsonl"), _source(articles, tmp_path / "none.jsonl")):
         with pytest.raises(FileFormatError, match="there is no such file"):
-            take(source)
+            load_labelled_set(source)
 
 
 def test_faulty_records_are_skipped(tmp_path: Path, bodies: list[str]) -> None:
@@ -117,7 +117,7 @@ def test_faulty_records_are_skipped(tmp_path: Path, bodies: list[str]) -> None:
     with table.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("id", "body"), ("1", one), ("2", "短", "多余"), ("3", other)])
     for path in (lines, table):
-        taken = take(_source(path))
+        taken = load_labelled_set(_source(path))
         originals = {each.article.body for each in taken.labelled.articles if each.original is None}
         assert (taken.made, taken.skipped, originals) == (True, 1, {one, other})
 
@@ -127,4 +127,4 @@ def test_faulty_record_among_labels_is_told(tmp_path: Path) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_text('{"id"\n{"id": "a", "body": "新闻", "cluster": "k"}\n')
     with pytest.raises(LabelError, match="line 1"):
-        take(_source(path))
+        load_labelled_set(_source(path))

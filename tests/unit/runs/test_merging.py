@@ -79,7 +79,7 @@ def test_a_merged_run_is_the_run_of_the_merged_lists(
         assert (merged.first, merged.stop) == (0, count * _ENTRIES)
         for kind, sources in enumerate(padded):
             expected = _merged(sources, cap, floor)
-            keyed = merged.part(kind, 0, None)
+            keyed = merged.postings_between(kind, 0, None)
             assert rows_of(keyed) == sorted_rows(expected)
             keys = np.array(sorted(expected), np.uint64)
             hits, _ = merged.find(kind, keys, np.full(len(keys), cap), 0, no_hits(len(keys)))

@@ -109,7 +109,7 @@ def test_parts_are_the_postings_between_two_keys(
             for begin, end in pairwise([0, *bounds, None]):
                 assert begin is not None
                 part = {key: found for key, found in lists.items() if begin <= key and (end is None or key < end)}
-                assert rows_of(run.part(kind, begin, end)) == sorted_rows(part)
+                assert rows_of(run.postings_between(kind, begin, end)) == sorted_rows(part)
 
 
 def test_a_block_is_read_once_for_all_its_keys(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_every_flipped_byte_of_a_block_is_heard_when_it_is_read(tmp_path: Path, 
             with pytest.raises(StoreDamagedError, match=r"0-1\.run .*checksum of a block"):
                 _read_all(run, kind, u64(keys[1][:1]))
             with pytest.raises(StoreDamagedError, match=r"0-1\.run .*checksum of a block"):
-                run.part(kind, 0, None)
+                run.postings_between(kind, 0, None)
             assert _read_all(run, kind, u64(keys[0][:1])) == [sections[kind][keys[0][0]]]
         flip(path, section.start + place)
     with opened(path) as run:
@@ -222,4 +222,4 @@ def test_blocks_that_are_gone_are_heard(tmp_path: Path) -> None:
         with pytest.raises(StoreDamagedError, match="cannot be read"):
             _read_all(run, 2, u64(sorted(sections[2])))
         with pytest.raises(StoreDamagedError, match="cannot be read"):
-            run.part(2, 0, None)
+            run.postings_between(2, 0, None)

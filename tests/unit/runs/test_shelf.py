@@ -111,7 +111,7 @@ class Walk:
 
     def add(self, entries: int) -> None:
         """Add entries, after doing what is due, as a state does."""
-        self.shelf.settle(self.progress)
+        self.shelf.maintain(self.progress)
         first = self.progress.entries
         numbers = range(first, first + entries)
         for lists, keyed in zip(self.lists, self.keyed_postings(numbers), strict=True):
@@ -277,10 +277,10 @@ def test_nothing_is_frozen_before_it_is_due() -> None:
     """Entries too few for a run stay in memory: no file is created, and nothing is written."""
     with Walk(MemoryStore()) as walk:
         walk.add(_YOUNG - 1)
-        walk.shelf.settle(walk.progress)
+        walk.shelf.maintain(walk.progress)
         assert not walk.shelf.runs
         walk.add(1)
-        walk.shelf.settle(walk.progress)
+        walk.shelf.maintain(walk.progress)
         assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, _YOUNG)]
         assert walk.shelf.young_first == _YOUNG
 
@@ -337,7 +337,7 @@ def test_freezing_that_fails_changes_nothing(at: str, error: StoreError) -> None
         _fail(store, at, error)
         for _ in range(3):
             with pytest.raises(type(error), match=str(error)):
-                walk.shelf.settle(walk.progress)
+                walk.shelf.maintain(walk.progress)
             assert not walk.shelf.runs
             assert not list(store.items(Family.META))
             walk.check()
@@ -367,7 +367,7 @@ def test_a_full_disk_lets_merging_wait(monkeypatch: pytest.MonkeyPatch, at: str)
         descriptors = _descriptors()
         _fail(store, at, StoreFullError("full"))
         for _ in range(4):
-            walk.shelf.settle(walk.progress)
+            walk.shelf.maintain(walk.progress)
             assert [run.name for run in walk.shelf.runs] == parts
             assert list(store.items(Family.META)) == registry
             walk.check()
@@ -413,9 +413,9 @@ def test_other_errors_of_a_merge_are_heard(monkeypatch: pytest.MonkeyPatch) -> N
         _add_unmerged(walk, monkeypatch)
         monkeypatch.setattr(walk.shelf, "_merger", _Now())
         _fail(store, "files", StoreError("broken"))
-        walk.shelf.settle(walk.progress)
+        walk.shelf.maintain(walk.progress)
         with pytest.raises(StoreError, match="broken"):
-            walk.shelf.settle(walk.progress)
+            walk.shelf.maintain(walk.progress)
         walk.check()
 
 
@@ -447,8 +447,8 @@ def _die(*_: object) -> None:
 
 def _settle_twice(walk: Walk) -> None:
     """Let a merge start and finish."""
-    walk.shelf.settle(walk.progress)
-    walk.shelf.settle(walk.progress)
+    walk.shelf.maintain(walk.progress)
+    walk.shelf.maintain(walk.progress)
 
 
 def test_a_merge_that_ends_with_the_process_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -457,7 +457,7 @@ def test_a_merge_that_ends_with_the_process_is_made_again(tmp_path: Path, monkey
     with Walk(store) as walk:
         _add_unmerged(walk, monkeypatch)
         parts = sorted(store.file_names())
-        walk.shelf.settle(walk.progress)
+        walk.shelf.maintain(walk.progress)
         walk.shelf.close()
         assert len(store.file_names()) == len(parts) + 1
         walk.reopen()
@@ -525,7 +525,7 @@ def test_what_removed_entries_stood_under_is_kept_until_a_run_holds_it() -> None
         walk.reopen()
         walk.add(1)
         assert load_removed(store) == {1: b"one", 2: b"two", 4: b"four"}
-        walk.shelf.settle(walk.progress)
+        walk.shelf.maintain(walk.progress)
         assert load_removed(store) == {4: b"four"}
 
 
