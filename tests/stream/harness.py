@@ -148,8 +148,7 @@ def create_topics(bootstrap: str, *topics: NewTopic) -> None:
     admin = _admin(bootstrap)  # kept: a client that is freed drops its requests
     for created in admin.create_topics([*topics]).values():
         created.result(_ADMIN_SECONDS)
-    names = {topic.topic for topic in topics}
-    wait_until(lambda: names <= set(admin.list_topics(timeout=_ADMIN_SECONDS).topics), "the topics are listed")
+    wait_until(lambda: all(_partitions(admin, topic.topic) for topic in topics), "the topics are listed")
 
 
 def existing_topics(bootstrap: str) -> set[str]:
@@ -183,6 +182,11 @@ def delete_group(bootstrap: str, group: str) -> None:
         return True
 
     wait_until(gone, f"the group {group} is gone")
+
+
+def _partitions(admin: AdminClient, topic: str) -> list[int]:
+    """Return a topic's partitions; none if it does not exist. A list of all topics would get longer with each test."""
+    return [*admin.list_topics(topic, timeout=_ADMIN_SECONDS).topics[topic].partitions]
 
 
 def _admin(bootstrap: str) -> AdminClient:
@@ -374,11 +378,9 @@ def read_topics(
 
 @contextmanager
 def _reading(bootstrap: str, names: Sequence[str]) -> Iterator[tuple[Consumer, int]]:
+    admin = _admin(bootstrap)
     places = [
-        TopicPartition(name, partition, OFFSET_BEGINNING)
-        for name, topic in _admin(bootstrap).list_topics(timeout=_ADMIN_SECONDS).topics.items()
-        if name in names
-        for partition in topic.partitions
+        TopicPartition(name, partition, OFFSET_BEGINNING) for name in names for partition in _partitions(admin, name)
     ]
     consumer = Consumer(
         {
@@ -387,7 +389,7 @@ def _reading(bootstrap: str, names: Sequence[str]) -> Iterator[tuple[Consumer, i
             "enable.auto.commit": "false",
             "enable.partition.eof": "true",
             "isolation.level": "read_committed",
-            "fetch.wait.max.ms": "20",
+            "fetch.wait.max.ms": "60",
             "log_level": "0",
         }
     )
