@@ -6,6 +6,7 @@ Knows how an engine is opened, used and closed; knows nothing of Kafka, of files
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +114,11 @@ class Deduplicator(SelfClosing):
         return judged
 
     def warm_up(self) -> None:
-        """Compile all loops now, not mid-stream: a minute or two once per installation, a second after that."""
-        with rehearsed_engine(self._settings):
-            pass
+        """Compile all loops now, not mid-stream: a minute or two once per installation, half a second after that.
+
+        There is nothing left to do if another engine with these settings has done it in this process.
+        """
+        _warm_up(self._settings.model_dump_json(include=set(EngineSettings.model_fields)))
 
     def prepare(
         self, items: Sequence[Article | Withdrawal], awaited: Callable[[], bool] = lambda: False
@@ -216,6 +219,13 @@ class Deduplicator(SelfClosing):
     def close(self) -> None:
         """Release the directory. Nothing can be decided afterwards; `progress` remains available."""
         self.state.close()
+
+
+@cache
+def _warm_up(settings: str) -> None:
+    """Warm up once for engine settings, given as JSON."""
+    with rehearsed_engine(EngineSettings.model_validate_json(settings)):
+        pass
 
 
 @contextmanager

@@ -7,6 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from stream_dedup import Deduplicator
+from stream_dedup.engine import dedup
+from tests.engine.samples import settings
+
 _COMPILED = """
 import sys
 from numba.core.dispatcher import Dispatcher
@@ -96,3 +102,13 @@ def _told(script: str, *arguments: str) -> str:
     # The query service also reports that it finds no broker here.
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("compiled")]
     return line
+
+
+def test_warm_up_is_made_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other settings can lead through other loops, and need one of their own."""
+    warmed: list[float] = []
+    monkeypatch.setattr(dedup, "run_warm_up", lambda _process, days: warmed.append(days))
+    for days in (17, 17, 18):  # which no other test has
+        with Deduplicator(settings=settings(window={"days": days})) as engine:
+            engine.warm_up()
+    assert warmed == [17, 18]
