@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 # the time, so there are twice as many workers as cores on a small machine.
 PARALLEL := --numprocesses $(or $(WORKERS),4) --dist loadfile --no-loadscope-reorder
 # Once, before the workers start: on a new machine each of them would compile all loops.
-COMPILED := $(BIN)/python -m stream_dedup.ask.warming
+COMPILE := $(BIN)/python -m stream_dedup.ask.warming
 REPORT_OUT = $(or $(OUT),out/evaluate-$(or $(NAME),people))
 ENGINE ?= docker
 ARCH = $(subst x86_64,amd64,$(subst aarch64,arm64,$(shell uname -m)))
@@ -37,11 +37,11 @@ demo: $(READY) ## Stream sample articles through the real service on a real Kafk
 	@$(BIN)/python -m deploy.demo $(if $(STAY),--stay)
 
 test: $(READY) ## All tests, on a real Kafka (WORKERS=4 at a time, each with a broker of its own)
-	@$(COMPILED) & $(BIN)/python -m deploy.broker --fetch; wait $$!
+	@$(COMPILE) & $(BIN)/python -m deploy.broker --fetch; wait $$!
 	@$(BIN)/python -m pytest $(PARALLEL)
 
 unit: $(READY) ## The unit tests that are quick: a minute, no broker
-	@$(COMPILED)
+	@$(COMPILE)
 	@$(BIN)/python -m pytest tests/unit -m "not slow" $(PARALLEL)
 
 image: ## The image of the service, by ENGINE=docker (or podman, buildah); BASE=, EXTRAS=, TAG=

@@ -29,7 +29,7 @@ def main() -> int:
             make_startup_cache()
             return 0
         return _serve(options.data_dir)
-    except (BrokerStartError, BrokerUnreachableError, JarError) as error:
+    except (BrokerStartError, BrokerUnreachableError, JarError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 

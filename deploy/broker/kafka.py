@@ -276,20 +276,10 @@ class KafkaBroker:
 
     def _java(self, jars: Sequence[Path], options: Sequence[str], main_class: str, *arguments: str) -> GuardedProcess:
         # Native libraries unpack themselves into Java's temporary folder; here they are removed with the data.
-        folder = f"-Djava.io.tmpdir={self.folder / 'tmp'}"
+        own = (*_JVM_OPTIONS, f"-Djava.io.tmpdir={self.folder / 'tmp'}", *startup_options(jars))
         class_path = os.pathsep.join(map(str, jars))
         return GuardedProcess(
-            [
-                str(JAVA),
-                *_JVM_OPTIONS,
-                folder,
-                *startup_options(jars),
-                *options,
-                "-cp",
-                class_path,
-                main_class,
-                *arguments,
-            ],
+            [str(JAVA), *own, *options, "-cp", class_path, main_class, *arguments],
             self.log_file,
             env={name: value for name, value in os.environ.items() if name not in _FOREIGN_VARIABLES},
             remove=self.folder if self.data_dir is None else None,

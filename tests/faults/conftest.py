@@ -19,9 +19,17 @@ def stage(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield stage
 
 
+@pytest.fixture(autouse=True)
+def _connection_is_restored(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Leave the stage's broker within reach, whatever a test did to its proxy, and even if it failed."""
+    stage: Stage | None = request.getfixturevalue("stage") if "stage" in request.fixturenames else None
+    yield
+    if stage is not None:
+        stage.proxy.set(PASS)
+
+
 @pytest.fixture
 def run(stage: Stage, tmp_path: Path) -> Iterator[Run]:
-    """A run with its own outputs; the connection to the broker is restored at its end."""
+    """A run with its own outputs."""
     with new_run(stage, tmp_path) as run:
         yield run
-    stage.proxy.set(PASS)

@@ -29,7 +29,6 @@ FLAGS = (
     "kafka.reconnect.backoff.max.ms=500",
 )
 AT_LEAST_ONCE = "commit.guarantee=at_least_once"
-PATIENCE_SECONDS = 90.0
 SLOW_LINE = slow(0.005, 1_000_000)
 TRICKLE = slow(0.05, 20_000)
 LONG = pytest.mark.timeout(300 + 10 * KILLS + 10 * OUTAGE_SECONDS)

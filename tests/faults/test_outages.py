@@ -105,7 +105,6 @@ def test_end_of_the_changelog_is_asked_again_while_the_broker_is_silent(stage: S
     topic, wait = f"t{uuid4().hex[:12]}", _Wait(stage)
     create_topic(stage.broker.bootstrap, topic)
     kafka = {"bootstrap.servers": stage.proxy.address, "consumer.max.in.flight": "1"}
-
     with closing(ChangelogReader(Settings.model_validate({"kafka": kafka}), topic, wait)) as reader:
         reader.seek(0)
         # From here on, a request for records is in flight.

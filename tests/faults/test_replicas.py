@@ -8,9 +8,9 @@ from stream_dedup.stream.protocol import Step
 from tests.faults.chaos import Progress, Replica, active_one, delete_state, fused
 from tests.faults.outcome import faults, read_outcome
 from tests.faults.proxy import PASS
-from tests.faults.stage import AT_LEAST_ONCE, FLAGS, LONG, PATIENCE_SECONDS, SIZE, SLOW_LINE, Run, Stage
+from tests.faults.stage import AT_LEAST_ONCE, FLAGS, LONG, SIZE, SLOW_LINE, Run, Stage
 from tests.faults.workload import workload
-from tests.stream.harness import fresh_topics, produce
+from tests.stream.harness import PATIENCE_SECONDS, fresh_topics, produce
 
 EXIT_FENCED = 4
 

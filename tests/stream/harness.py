@@ -165,7 +165,7 @@ def delete_topic(bootstrap: str, name: str) -> None:
     """Delete a topic and wait until it is gone."""
     admin = _admin(bootstrap)
     admin.delete_topics([name])[name].result(_ADMIN_SECONDS)
-    wait_until(lambda: name not in existing_topics(bootstrap), f"{name} is gone")
+    wait_until(lambda: not _partitions(admin, name), f"{name} is gone")
 
 
 def delete_group(bootstrap: str, group: str) -> None:
