@@ -24,6 +24,7 @@ from stream_dedup.stream.input.reader import PendingCommit, Reader
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.statistics import client_statistics
 from stream_dedup.stream.output.errors import AbortedError, StuckError
+from stream_dedup.stream.output.guarantees import make_writer
 from stream_dedup.stream.output.sink import Sink
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.parts import ServiceParts
@@ -77,8 +78,8 @@ class Owner:
             ExitStack() as company,
         ):
             changelog = parts.names.changelog
-            writer = Writer(
-                self._settings, changelog, changelog, life.heartbeat, producer_statistics, partial(self._asked, term)
+            writer = make_writer(
+                self._settings, changelog, life.heartbeat, producer_statistics, partial(self._asked, term)
             )
             closers.append(writer.close)
             writer.open()

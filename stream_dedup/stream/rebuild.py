@@ -24,7 +24,7 @@ from stream_dedup.stream.kafka.patience import Patience
 from stream_dedup.stream.kafka.places import Place, identity_updates, offset_of, place_of
 from stream_dedup.stream.kafka.topics import Topics, matching_topics, state_topics
 from stream_dedup.stream.output.errors import AbortedError
-from stream_dedup.stream.output.writer import Writer
+from stream_dedup.stream.output.guarantees import make_writer
 from stream_dedup.stream.state.restore import Report, catch_up
 from stream_dedup.stream.state.states import check_own, digest_of, state_directory
 
@@ -66,7 +66,7 @@ class Rebuild:
         _check_decided(self._settings, topics.other_changelogs(digest), self._give_up_if_stopping)
         with (
             open_store(state_directory(self._settings, digest), self._settings.state) as store,
-            closing(Writer(self._settings, names.changelog, names.changelog, lambda: None)) as writer,
+            closing(make_writer(self._settings, names.changelog, lambda: None)) as writer,
         ):
             engine = Deduplicator(settings=self._settings, store=store)
             check_own(engine.state.place, names.changelog)

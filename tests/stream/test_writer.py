@@ -33,8 +33,11 @@ from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings, SettingsError
 from stream_dedup.stream import protocol
 from stream_dedup.stream.kafka.clients import BrokerError, check_properties, producer_properties
+from stream_dedup.stream.output import exactly_once
 from stream_dedup.stream.output import writer as writer_
+from stream_dedup.stream.output.at_least_once import AtLeastOnceWriter
 from stream_dedup.stream.output.errors import AbortedError, FencedError, OutcomeUnknownError
+from stream_dedup.stream.output.exactly_once import ExactlyOnceWriter
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.protocol import Step
 from tests.stream.harness import create_topic, create_topics, new_topic, stand_still, wait_until
@@ -72,9 +75,21 @@ class Stage:
         # Less than users may set, so that a test need not wait as long.
         return made.model_copy(update={"commit": made.commit.model_copy(update={"deadline_seconds": deadline})})
 
-    def writer(self, settings: Settings | None = None, while_waiting: Callable[[], None] | None = None) -> Writer:
-        """Return an open writer with the id that all writers of this stage share."""
-        made = Writer(settings or self.settings(), self.name, self.changelog, while_waiting or self.wait)
+    def writer(
+        self, settings: Settings | None = None, while_waiting: Callable[[], None] | None = None
+    ) -> ExactlyOnceWriter:
+        """Return an open writer with transactions; all of this stage have the same id."""
+        made = ExactlyOnceWriter(settings or self.settings(), self.changelog, while_waiting or self.wait)
+        self.writers.append(made)
+        made.open()
+        return made
+
+    def writer_without_transactions(
+        self, ask_group: Callable[[float], bool] = lambda _: True, **properties: str
+    ) -> AtLeastOnceWriter:
+        """Return an open writer without transactions; for `ask_group` see there."""
+        settings = self.settings("at_least_once", 30, **properties)
+        made = AtLeastOnceWriter(settings, self.changelog, self.wait, ask_group=ask_group)
         self.writers.append(made)
         made.open()
         return made
@@ -255,7 +270,7 @@ def test_without_transactions_outputs_are_confirmed_before_the_first_record(
             confirmed.append(stage.ends(stage.output)[1])
 
     reached = steps(monkeypatch, look)
-    writer = stage.writer(stage.settings("at_least_once", linger_ms="20000"))
+    writer = stage.writer_without_transactions(linger_ms="20000")
     writer.begin()
     for n in range(100):
         writer.send(stage.output, b"%d" % n, b"v", [])
@@ -269,7 +284,7 @@ def test_without_transactions_outputs_are_confirmed_before_the_first_record(
 def test_without_transactions_a_refused_output_keeps_the_records_back(stage: Stage) -> None:
     """No record may say that an article was published when it was not."""
     create_topic(stage.bootstrap, f"{stage.name}.small", max_bytes=2_000)
-    writer = stage.writer(stage.settings("at_least_once"))
+    writer = stage.writer_without_transactions()
     writer.begin()
     writer.send(f"{stage.name}.small", b"a", os.urandom(5_000), [])
     with pytest.raises(BrokerError, match=r"max\.message\.bytes"):
@@ -290,9 +305,7 @@ def test_without_transactions_whoever_was_given_up_writes_no_record(stage: Stage
 
     if when == "at the beginning":
         del answers[:3]
-    settings = stage.settings("at_least_once")
-    writer = Writer(settings, stage.name, stage.changelog, stage.wait, ask_group=ask)
-    stage.writers.append(writer)
+    writer = stage.writer_without_transactions(ask)
     with pytest.raises(AbortedError, match="no longer counts this process as a member"):
         begin_and_commit(writer, stage)
     assert stage.committed(stage.output) == ([] if when == "at the beginning" else [(b"a", b"1")])
@@ -301,7 +314,6 @@ def test_without_transactions_whoever_was_given_up_writes_no_record(stage: Stage
 
 def begin_and_commit(writer: Writer, stage: Stage) -> None:
     """Write an output and the records."""
-    writer.open()
     writer.begin()
     writer.send(stage.output, b"a", b"1", [])
     writer.commit(RECORDS, {}, None)
@@ -334,7 +346,7 @@ def test_second_writer_fences_the_first(stage: Stage, finish: Callable[[Writer, 
     first.send(stage.output, b"first", b"pending", [])
     wait_until(lambda: stage.ends(stage.output)[1] > 0, "the message lies on the broker")
     second = stage.writer()
-    with pytest.raises(FencedError, match=stage.name):
+    with pytest.raises(FencedError, match=stage.changelog):
         finish(first, stage)
     assert not first.in_transaction
     with pytest.raises(FencedError):
@@ -360,7 +372,7 @@ def test_fencing_is_known_where_the_exception_of_it_is_lost(stage: Stage, monkey
     first.send(stage.output, b"first", b"pending", [])
     wait_until(lambda: stage.ends(stage.output)[1] > 0, "the message lies on the broker")
     stage.writer()
-    with pytest.raises(FencedError, match=stage.name):
+    with pytest.raises(FencedError, match=stage.changelog):
         send_and_commit(first, stage)
 
 
@@ -511,7 +523,7 @@ def test_missing_rights_are_named(frail: KafkaBroker) -> None:
         with pytest.raises(BrokerError, match="Write on the topic"):
             send_and_commit(writer, stage)
         assert not writer.in_transaction
-        deny(stage, ResourceType.TRANSACTIONAL_ID, stage.name, AclOperation.WRITE)
+        deny(stage, ResourceType.TRANSACTIONAL_ID, stage.changelog, AclOperation.WRITE)
         with pytest.raises(BrokerError, match="transactional id"):
             stage.writer()
 
@@ -564,8 +576,9 @@ def test_silence_of_the_broker_is_outlasted_and_the_caller_goes_on_beating(
     Here it is called four times as often, so that pauses of a busy machine do not matter.
     """
     calls: list[float] = []
-    assert writer_._SLICE_SECONDS <= 1.0  # noqa: SLF001  # as it is shipped
-    monkeypatch.setattr(writer_, "_SLICE_SECONDS", 0.25)
+    assert writer_.SLICE_SECONDS <= 1.0  # as it is shipped
+    for module in (writer_, exactly_once):
+        monkeypatch.setattr(module, "SLICE_SECONDS", 0.25)
     with staged(frail.bootstrap) as stage, member(stage) as consumer:
         writer = stage.writer(while_waiting=lambda: calls.append(time.monotonic()))
         for n, step in enumerate((Step.BEGUN, Step.CONFIRMED, Step.OFFSETS_SENT)):
