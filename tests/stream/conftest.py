@@ -9,6 +9,7 @@ from deploy.broker import kafka_for_session
 from stream_dedup import Article, Deduplicator
 from tests.stream.fork_server import fork_server
 from tests.stream.harness import Service
+from tests.stream.writing import Stage, staged
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +17,13 @@ def bootstrap() -> Iterator[str]:
     """Address of a real Kafka. Without one, tests fail and say why: they are never skipped."""
     with kafka_for_session() as address:
         yield address
+
+
+@pytest.fixture
+def stage(bootstrap: str) -> Iterator[Stage]:
+    """Topics on the session's broker."""
+    with staged(bootstrap) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
