@@ -170,6 +170,13 @@ class SuccessionReason(StrEnum):
     MOVED = "moved"  # the canonical article was revised, and its new text belongs elsewhere
 
 
+class UnjudgedReason(StrEnum):
+    """Why there is nothing to decide about a valid message."""
+
+    UNKNOWN_ARTICLE = "unknown_article"  # a withdrawal of an article that is not known in the window
+    TOO_LATE = "too_late"  # an article older than the window, while `window.late = "dead"`
+
+
 class Source(StrEnum):
     """Which index found the article that matched."""
 
@@ -245,12 +252,12 @@ class Unjudged:
 
     Attributes:
         item: the article or withdrawal in it.
-        reason: `unknown_article` or `too_late`.
+        reason: why.
         detail: the same in words.
     """
 
     item: Article | Withdrawal
-    reason: str
+    reason: UnjudgedReason
     detail: str
 
 

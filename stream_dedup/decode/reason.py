@@ -5,6 +5,8 @@ Knows the reasons, as named in dead letters and metrics; knows nothing of how th
 
 from enum import StrEnum
 
+from stream_dedup.article import UnjudgedReason
+
 
 class Reason(StrEnum):
     """Why a message cannot be judged."""
@@ -28,8 +30,8 @@ class Reason(StrEnum):
     MISSING_SCOPE = "missing_scope"
     INVALID_TIME = "invalid_time"
     FUTURE_TIME = "future_time"
-    UNKNOWN_ARTICLE = "unknown_article"
-    TOO_LATE = "too_late"
+    UNKNOWN_ARTICLE = UnjudgedReason.UNKNOWN_ARTICLE
+    TOO_LATE = UnjudgedReason.TOO_LATE
 
 
 class UndecodableError(Exception):

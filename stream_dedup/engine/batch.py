@@ -18,6 +18,7 @@ from stream_dedup.article import (
     Succession,
     SuccessionReason,
     Unjudged,
+    UnjudgedReason,
     Withdrawal,
     Withdrawn,
 )
@@ -337,7 +338,7 @@ class Batch:
             known = with_url(url, [(other, since(book.record(other), moment.cutoff_ms)) for other in book.owners(url)])
             name, record = next(iter(known.items()), (name, None))
         if record is None:
-            return Unjudged(withdrawal, "unknown_article", _unknown(withdrawal))
+            return Unjudged(withdrawal, UnjudgedReason.UNKNOWN_ARTICLE, _unknown(withdrawal))
         canonical = book.leave(name, record, SuccessionReason.WITHDRAWN, moment)
         book.forget(name, record)
         return Withdrawn(withdrawal, id_of(name), id_of(canonical) if canonical is not None else None)
@@ -395,4 +396,5 @@ def _unknown(withdrawal: Withdrawal) -> str:
 
 
 def _too_late(article: Article, days: float) -> Unjudged:
-    return Unjudged(article, "too_late", f"published more than {days:g} days before the newest article of the stream")
+    detail = f"published more than {days:g} days before the newest article of the stream"
+    return Unjudged(article, UnjudgedReason.TOO_LATE, detail)
