@@ -11,11 +11,10 @@ from typing import NoReturn
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
-from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import OnStatistics, is_transient
 from stream_dedup.stream.kafka.places import Place
-from stream_dedup.stream.output.errors import NO_LONGER_MEMBER, AbortedError
+from stream_dedup.stream.output.errors import NO_LONGER_MEMBER
 from stream_dedup.stream.output.writer import SLICE_SECONDS, Writer
 
 _PAUSE_SECONDS = 0.1  # before the group is asked again
@@ -46,7 +45,6 @@ class AtLeastOnceWriter(Writer):
     ) -> None:
         super().__init__(settings, changelog, while_waiting, on_statistics)
         self._ask_group = ask_group
-        self._recurring_faults = RecurringFaults()
 
     def open(self) -> None:
         """Let the producer find the broker now, so that the first batch need not wait for it."""
@@ -95,10 +93,7 @@ class AtLeastOnceWriter(Writer):
                 fault = error.args[0]
                 if fault.code() in NO_LONGER_MEMBER:
                     what = "the owners' group no longer counts this process as a member"
-                    self._recurring_faults.warning(
-                        "transaction_aborted", error=fault.name(), what=what, detail=fault.str()
-                    )
-                    raise AbortedError(f"{what}: {fault.str()} ({fault.name()})") from None
+                    raise self._aborted(what, fault) from None
                 if not is_transient(fault):
                     raise self._final("cannot find out whether another process has taken over", fault) from None
                 time.sleep(_PAUSE_SECONDS)

@@ -12,13 +12,11 @@ from typing import NoReturn
 import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
 from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics
 from stream_dedup.stream.kafka.places import Place
 from stream_dedup.stream.output.errors import (
-    AbortedError,
     FencedError,
     OutcomeUnknownError,
     StuckError,
@@ -53,7 +51,6 @@ class ExactlyOnceWriter(Writer):
         on_statistics: OnStatistics | None = None,
     ) -> None:
         super().__init__(settings, changelog, while_waiting, on_statistics, transactional_id=changelog)
-        self._recurring_faults = RecurringFaults()
         self._committing = False
         self._in_transaction = False
 
@@ -159,8 +156,7 @@ class ExactlyOnceWriter(Writer):
             self._abort_refused()
             raise self._final(what, known)
         self.abort()
-        self._recurring_faults.warning("transaction_aborted", error=known.name(), what=what, detail=known.str())
-        raise AbortedError(f"{what}: {known.str()} ({known.name()})")
+        raise self._aborted(what, known)
 
     def _reason(self) -> KafkaError | None:
         return self._refusal() or self._fault

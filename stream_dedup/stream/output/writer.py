@@ -14,12 +14,13 @@ from typing import NoReturn
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
 from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics, make_producer
 from stream_dedup.stream.kafka.headers import Headers
 from stream_dedup.stream.kafka.places import Place
-from stream_dedup.stream.output.errors import final_error
+from stream_dedup.stream.output.errors import AbortedError, final_error
 
 SLICE_SECONDS = 1.0  # longest blocking call, so that signals and heartbeats get their turn
 _FULL_QUEUE_SECONDS = 0.05
@@ -59,6 +60,7 @@ class Writer(ABC):
         self._while_waiting = while_waiting
         self._seconds = settings.commit.deadline_seconds
         self._producer = make_producer(settings, transactional_id, on_statistics)
+        self._recurring_faults = RecurringFaults()
         self._unserved = 0  # messages since reports were last handled
         self._fault: KafkaError | None = None
         self._behind: int | None = None
@@ -146,6 +148,11 @@ class Writer(ABC):
     def _reason(self) -> KafkaError | None:
         """Return why the producer accepts no more, if that is known."""
         return self._fault
+
+    def _aborted(self, what: str, fault: KafkaError) -> AbortedError:
+        """Log why a batch was aborted, and return the error that says so."""
+        self._recurring_faults.warning("transaction_aborted", error=fault.name(), what=what, detail=fault.str())
+        return AbortedError(f"{what}: {fault.str()} ({fault.name()})")
 
     def _final(self, what: str, fault: KafkaError) -> BrokerError:
         """Return the error after which this writer is unusable."""
