@@ -1,4 +1,7 @@
-"""The broker of a test session, and the logs of the services that a failing test ran."""
+"""What tests on a broker share: the broker, compiled loops, a schema registry, and the logs of services.
+
+Knows how a session starts and how a failure is shown; knows nothing of what a test expects.
+"""
 
 import sys
 from collections.abc import Generator, Iterator
@@ -9,6 +12,7 @@ from deploy.broker import kafka_for_session
 from stream_dedup import Article, Deduplicator
 from tests.stream.fork_server import fork_server
 from tests.stream.harness import Service
+from tests.stream.schemas import SchemaServer, schema_server
 from tests.stream.writing import Stage, staged
 
 
@@ -34,6 +38,13 @@ def compiled() -> None:
         return
     with Deduplicator() as engine:
         engine.add_batch([Article(str(n), f"第{n}篇文章，有 {n} 个数字和足够多的词语可以比较。" * 3) for n in range(3)])
+
+
+@pytest.fixture
+def registry() -> Iterator[SchemaServer]:
+    """Return a registry for this test alone."""
+    with schema_server() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True, scope="session")
