@@ -24,7 +24,8 @@ from tests.benchmarks.asker import Asked, Asker, Request
 from tests.benchmarks.throughput.articles import add_article_options, chosen_articles
 from tests.benchmarks.throughput.service import API, PARTITIONS, await_decided, fill, outputs_of
 from tests.benchmarks.turns import WAYS, Rates, Round, Turns
-from tests.stream.harness import Service, fresh_topics
+from tests.stream.service import Service
+from tests.stream.topics import fresh_topics
 
 QUESTIONS = ("status", "article", "cluster", "similar", "reason")
 _QUESTIONS = 1_000  # different queries, before they repeat

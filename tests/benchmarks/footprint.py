@@ -31,7 +31,9 @@ from tests.benchmarks.throughput.service import (
     family,
     fill,
 )
-from tests.stream.harness import Service, fresh_topics, wait_until
+from tests.stream.service import Service
+from tests.stream.topics import fresh_topics
+from tests.stream.waiting import wait_until
 
 _LOOK_SECONDS = 0.5
 _STEP_SECONDS = 0.005

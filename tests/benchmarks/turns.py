@@ -18,7 +18,7 @@ import psutil
 
 from tests.benchmarks.asker import Asker
 from tests.benchmarks.throughput.service import api_of, cpu_seconds, decided
-from tests.stream.harness import Service
+from tests.stream.service import Service
 
 STOPPED, UNASKED, ASKED = WAYS = ("API stopped", "API, not asked", "API, asked")
 _SETTLE_SECONDS = 1.0  # output written within it may stem from work in the previous turn

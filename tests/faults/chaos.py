@@ -19,7 +19,9 @@ from typing import Self
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from stream_dedup.stream.protocol import Step
-from tests.stream.harness import Service, Topics, stands_still, wait_until
+from tests.stream.service import Service
+from tests.stream.topics import Topics
+from tests.stream.waiting import stands_still, wait_until
 
 SHIPPED = ("stream_dedup",)
 START_SECONDS = 90.0

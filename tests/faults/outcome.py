@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tests.faults.workload import number_of
-from tests.stream.harness import Record, Topics, read_topics
+from tests.stream.records import Record, read_topics
+from tests.stream.topics import Topics
 
 _READ_SECONDS = 120.0
 _SHOWN = 8  # messages listed per fault; the rest are counted

@@ -33,7 +33,8 @@ from tests.benchmarks.throughput.articles import sample_articles
 from tests.faults.chaos import Progress, Replica, active_one, delete_state, disk_bytes
 from tests.faults.outcome import faults, read_outcome
 from tests.faults.workload import Labelled, endless, sample_stories
-from tests.stream.harness import LARGE, Incoming, Topics, fresh_topics
+from tests.stream.messages import Incoming
+from tests.stream.topics import LARGE, Topics, fresh_topics
 
 SESSION_SECONDS = 3.0
 _FLAGS = (

@@ -16,7 +16,8 @@ from tests.faults.chaos import Progress, Replica, disk_bytes
 from tests.faults.outcome import Outcome, faults, read_outcome
 from tests.faults.proxy import Proxy, slow
 from tests.faults.workload import Labelled, workload
-from tests.stream.harness import Topics, fresh_topics, produce
+from tests.stream.messages import produce
+from tests.stream.topics import Topics, fresh_topics
 
 KILLS = int(os.environ.get("FAULT_KILLS", "10"))
 OUTAGE_SECONDS = float(os.environ.get("FAULT_OUTAGE_SECONDS", "15"))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.chaos import Replica, delete_state, flip_bytes, small_disk, truncate_manifest
 from tests.faults.stage import LONG, SIZE, Run
-from tests.stream.harness import PATIENCE_SECONDS, wait_until
+from tests.stream.waiting import PATIENCE_SECONDS, wait_until
 
 # The smallest that RocksDB accepts: the state then has tables on disk, not only a log.
 _SMALL_BUFFERS = "state.write_buffer_bytes=1048576"

@@ -13,7 +13,7 @@ from stream_dedup.stream.protocol import Step
 from tests.faults.chaos import Replica, fused, kill_at_random
 from tests.faults.outcome import faults, faults_so_far
 from tests.faults.stage import AT_LEAST_ONCE, KILLS, LONG, SIZE, Run, Stage, new_run
-from tests.stream.harness import PATIENCE_SECONDS
+from tests.stream.waiting import PATIENCE_SECONDS
 
 
 def test_undisturbed_run_keeps_the_promise(stage: Stage) -> None:

@@ -16,7 +16,8 @@ from stream_dedup.stream.rebuild import History
 from stream_dedup.stream.state.changelog import ChangelogReader
 from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Traffic
 from tests.faults.stage import LONG, OUTAGE_SECONDS, SESSION_SECONDS, SIZE, SLOW_LINE, Run, Stage
-from tests.stream.harness import create_topic, wait_until
+from tests.stream.topics import create_topic
+from tests.stream.waiting import wait_until
 
 _SILENT_ATTEMPTS = 3  # until the broker can be reached again
 

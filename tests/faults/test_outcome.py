@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.faults.outcome import Outcome, faults, faults_so_far, outcome_of
-from tests.stream.harness import Headers, Record, Topics
+from tests.stream.messages import Headers
+from tests.stream.records import Record
+from tests.stream.topics import Topics
 
 _TOPICS = Topics("in", "unique", "duplicates", "dead", "clusters", "group")
 Records = dict[str, list[Record]]

@@ -10,7 +10,9 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.broker import KafkaBroker
 from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Proxy, slow
-from tests.stream.harness import Incoming, create_topic, produce, read_topics
+from tests.stream.messages import Incoming, produce
+from tests.stream.records import read_topics
+from tests.stream.topics import create_topic
 
 _MEGABYTE = 1 << 20
 _PATIENCE_SECONDS = 20.0  # for what must get through on a busy machine

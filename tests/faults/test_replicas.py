@@ -10,7 +10,9 @@ from tests.faults.outcome import faults, read_outcome
 from tests.faults.proxy import PASS
 from tests.faults.stage import AT_LEAST_ONCE, FLAGS, LONG, SIZE, SLOW_LINE, Run, Stage
 from tests.faults.workload import workload
-from tests.stream.harness import PATIENCE_SECONDS, fresh_topics, produce
+from tests.stream.messages import produce
+from tests.stream.topics import fresh_topics
+from tests.stream.waiting import PATIENCE_SECONDS
 
 EXIT_FENCED = 4
 

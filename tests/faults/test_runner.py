@@ -17,7 +17,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
 from stream_dedup.stream.protocol import Step
 from tests.faults.runner import SIGNALS, Fuse
-from tests.stream.harness import REPOSITORY
+from tests.stream.arguments import REPOSITORY
 
 _PACKAGE = Path(stream_dedup.__file__).parent
 

@@ -13,7 +13,8 @@ from typing import Any
 from zlib import crc32
 
 from deploy.demo.samples import Sample, sample_stream
-from tests.stream.harness import Headers, Incoming, Record
+from tests.stream.messages import Headers, Incoming
+from tests.stream.records import Record
 
 NUMBER_HEADER = "n"
 KINDS = ("story", "broken", "redelivery", "revision", "tombstone", "deleted")

@@ -16,7 +16,10 @@ from deploy.ports import free_port
 from stream_dedup import __version__
 from tests.image.conftest import Built
 from tests.image.containers import Container
-from tests.stream.harness import Topics, article, collect, fresh_topics, produce, wait_until
+from tests.stream.messages import article, produce
+from tests.stream.records import collect
+from tests.stream.topics import Topics, fresh_topics
+from tests.stream.waiting import wait_until
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(1_800)]
 _UID = 10001

@@ -10,7 +10,7 @@ from pathlib import Path
 from deploy.prometheus.ruleset import write_config
 from deploy.prometheus.server import Prometheus
 from tests.prometheus import program
-from tests.stream.harness import wait_until
+from tests.stream.waiting import wait_until
 
 INTERVAL_SECONDS = 0.25
 FLAGS = ("kafka.statistics.interval.ms=500", "commit.articles=16", "idf.first_epoch_articles=100")

@@ -17,15 +17,11 @@ from deploy.prometheus.ruleset import Rule, all_rules
 from deploy.prometheus.server import Prometheus
 from stream_dedup.stream.state.snapshots import ask
 from tests.observing.scraped import FLAGS, INTERVAL_SECONDS, firing, scraped
-from tests.stream.harness import (
-    PATIENCE_SECONDS,
-    Incoming,
-    Service,
-    collect,
-    fresh_topics,
-    produce,
-    wait_until,
-)
+from tests.stream.messages import Incoming, produce
+from tests.stream.records import collect
+from tests.stream.service import Service
+from tests.stream.topics import fresh_topics
+from tests.stream.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _SHADOW = ("shadow.enabled=true", "shadow.verify.near_jaccard=0.9", "shadow.verify.min_containment=0.97")

@@ -13,7 +13,10 @@ from deploy.ports import free_port
 from deploy.prometheus.server import Prometheus
 from tests.faults.chaos import Replica
 from tests.observing.scraped import FLAGS, firing, scraped, wait_firing, wait_silent
-from tests.stream.harness import Topics, article, collect, fresh_topics, produce, wait_until
+from tests.stream.messages import article, produce
+from tests.stream.records import collect
+from tests.stream.topics import Topics, fresh_topics
+from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _FACTOR = 120.0

@@ -19,8 +19,10 @@ from deploy.ports import free_port
 from deploy.prometheus.server import Prometheus
 from tests.faults.chaos import Replica, small_disk
 from tests.observing.scraped import FLAGS, firing, scraped, wait_firing, wait_silent
-from tests.stream.harness import Topics, article, create_topic, fresh_topics, produce, wait_until
+from tests.stream.messages import article, produce
 from tests.stream.schemas import SchemaServer, schema_server
+from tests.stream.topics import Topics, create_topic, fresh_topics
+from tests.stream.waiting import wait_until
 from tests.unit.registered import sample
 
 pytestmark = pytest.mark.usefixtures("compiled")

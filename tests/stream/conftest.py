@@ -11,8 +11,8 @@ import pytest
 from deploy.broker import kafka_for_session
 from stream_dedup import Article, Deduplicator
 from tests.stream.fork_server import fork_server
-from tests.stream.harness import Service
 from tests.stream.schemas import SchemaServer, schema_server
+from tests.stream.service import Service
 from tests.stream.writing import Stage, staged
 
 

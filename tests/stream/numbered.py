@@ -6,12 +6,8 @@ Knows how a message came out; knows nothing of what is in it.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tests.stream.harness import (
-    Headers,
-    Incoming,
-    Outputs,
-    Record,
-)
+from tests.stream.messages import Headers, Incoming
+from tests.stream.records import Outputs, Record
 
 
 def numbered(messages: Iterable[Incoming], headers: Headers | None = None) -> list[Incoming]:

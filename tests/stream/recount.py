@@ -6,7 +6,7 @@ Knows what the two topics say and in which order; does not read the topic of clu
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from tests.stream.harness import Outputs, Record
+from tests.stream.records import Outputs, Record
 
 Clusters = dict[str, dict[str, str]]
 """The members of each cluster, by canonical article (itself a member), each with its source."""

@@ -21,21 +21,12 @@ from jsonschema import Draft202012Validator
 
 from deploy.demo.samples import sample_stream
 from deploy.ports import free_port
-from tests.stream.harness import (
-    REPOSITORY,
-    Incoming,
-    Outputs,
-    Service,
-    Topics,
-    clean_environment,
-    collect,
-    fresh_topics,
-    named_topics,
-    produce,
-    set_flags,
-    wait_until,
-    write_settings,
-)
+from tests.stream.arguments import REPOSITORY, clean_environment, set_flags, write_settings
+from tests.stream.messages import Incoming, produce
+from tests.stream.records import Outputs, collect
+from tests.stream.service import Service
+from tests.stream.topics import Topics, fresh_topics, named_topics
+from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _FLAGS = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", "idf.first_epoch_articles=100")

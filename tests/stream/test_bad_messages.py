@@ -16,20 +16,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.engine.samples import bodies
-from tests.stream.harness import (
-    Headers,
-    Incoming,
-    Outputs,
-    Record,
-    Service,
-    article,
-    collect,
-    create_topic,
-    fresh_topics,
-    named_topics,
-    produce,
-)
+from tests.stream.messages import Headers, Incoming, article, produce
 from tests.stream.numbered import number_of, numbered, numbers_of
+from tests.stream.records import Outputs, Record, collect
+from tests.stream.service import Service
+from tests.stream.topics import create_topic, fresh_topics, named_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

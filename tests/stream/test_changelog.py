@@ -13,7 +13,9 @@ from confluent_kafka.admin import AdminClient
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.state.changelog import ChangelogLostError, ChangelogReader, ChangelogTruncatedError, LogRecord
-from tests.stream.harness import Incoming, create_topic, existing_topics, produce, wait_until
+from tests.stream.messages import Incoming, produce
+from tests.stream.topics import create_topic, existing_topics
+from tests.stream.waiting import wait_until
 
 SECONDS = 20.0
 MEGABYTE = 1 << 20

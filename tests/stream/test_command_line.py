@@ -16,18 +16,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stream_dedup.cli.main import app
-from tests.stream.harness import (
-    REPOSITORY,
-    Incoming,
-    Service,
-    Topics,
-    article,
-    clean_environment,
-    collect,
-    fresh_topics,
-    produce,
-    wait_until,
-)
+from tests.stream.arguments import REPOSITORY, clean_environment
+from tests.stream.messages import Incoming, article, produce
+from tests.stream.records import collect
+from tests.stream.service import Service
+from tests.stream.topics import Topics, fresh_topics
+from tests.stream.waiting import wait_until
 
 _STORY = (
     "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开，附近的居民和游客都来捧场。镇里今年把摊位费由按月收改成按天收，"

@@ -12,19 +12,11 @@ from typing import Any
 import pytest
 
 from deploy.demo.samples.corpus import Form, base_texts
-from tests.stream.harness import (
-    Incoming,
-    Outputs,
-    Record,
-    Service,
-    Topics,
-    article,
-    collect,
-    fresh_topics,
-    produce,
-    read_topics,
-)
+from tests.stream.messages import Incoming, article, produce
+from tests.stream.records import Outputs, Record, collect, read_topics
 from tests.stream.recount import counted, recount, told
+from tests.stream.service import Service
+from tests.stream.topics import Topics, fresh_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

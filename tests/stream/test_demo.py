@@ -25,7 +25,7 @@ from deploy.demo.outcome import Outcome
 from deploy.demo.report import shortened
 from deploy.demo.samples import Sample, sample_stream
 from deploy.demo.stream import StreamFailedError
-from tests.stream.harness import fresh_topics
+from tests.stream.topics import fresh_topics
 
 _ROOT = Path(__file__).parents[2]
 _SECONDS = 200

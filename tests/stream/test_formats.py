@@ -17,17 +17,11 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from stream_dedup.decode.protobuf import ProtobufFormat
 from stream_dedup.registry.client import Registry
 from tests.engine.samples import bodies
-from tests.stream.harness import (
-    Headers,
-    Incoming,
-    Service,
-    article,
-    collect,
-    fresh_topics,
-    produce,
-    read_topics,
-)
+from tests.stream.messages import Headers, Incoming, article, produce
+from tests.stream.records import collect, read_topics
 from tests.stream.schemas import SchemaServer
+from tests.stream.service import Service
+from tests.stream.topics import fresh_topics
 from tests.unit.registered import NAMES, NOON, NOON_MS, avro, context, sample
 
 pytestmark = pytest.mark.usefixtures("compiled")

@@ -11,18 +11,13 @@ import httpx2
 import pytest
 
 from tests.engine.samples import bodies
-from tests.stream.harness import (
-    Incoming,
-    Service,
-    article,
-    collect,
-    fresh_topics,
-    produce,
-    run_once,
-    set_flags,
-    wait_until,
-)
+from tests.stream.arguments import set_flags
+from tests.stream.messages import Incoming, article, produce
+from tests.stream.records import collect
 from tests.stream.schemas import SchemaServer
+from tests.stream.service import Service, run_once
+from tests.stream.topics import fresh_topics
+from tests.stream.waiting import wait_until
 from tests.unit.registered import sample
 
 pytestmark = pytest.mark.usefixtures("compiled")

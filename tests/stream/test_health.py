@@ -16,18 +16,11 @@ from typing import Any
 import pytest
 
 from deploy.demo.samples.corpus import base_texts
-from tests.stream.harness import (
-    Answer,
-    Incoming,
-    Service,
-    article,
-    changelogs,
-    collect,
-    delete_topic,
-    fresh_topics,
-    produce,
-    wait_until,
-)
+from tests.stream.messages import Incoming, article, produce
+from tests.stream.records import collect
+from tests.stream.service import Answer, Service
+from tests.stream.topics import changelogs, delete_topic, fresh_topics
+from tests.stream.waiting import wait_until
 
 _PATIENCE = "http.stuck_seconds=3"
 _STUCK_SECONDS = 8  # for which the loop is blocked

@@ -15,21 +15,11 @@ from stream_dedup.index.records.ledger import load_positions
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.stream.kafka.places import IDENTITY
 from tests.engine.samples import bodies
-from tests.stream.harness import (
-    Outputs,
-    Service,
-    article,
-    changelogs,
-    collect,
-    create_topic,
-    delete_topic,
-    existing_topics,
-    fresh_topics,
-    named_topics,
-    produce,
-    read_topics,
-    wait_until,
-)
+from tests.stream.messages import article, produce
+from tests.stream.records import Outputs, collect, read_topics
+from tests.stream.service import Service
+from tests.stream.topics import changelogs, create_topic, delete_topic, existing_topics, fresh_topics, named_topics
+from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

@@ -12,19 +12,12 @@ from pathlib import Path
 import pytest
 
 from deploy.demo.samples import sample_stream
-from tests.stream.harness import (
-    Arrivals,
-    Incoming,
-    Outputs,
-    Record,
-    Service,
-    Topics,
-    collect,
-    fresh_topics,
-    produce,
-    wait_until,
-)
+from tests.stream.messages import Incoming, produce
 from tests.stream.numbered import number_of, numbered, numbers_of
+from tests.stream.records import Arrivals, Outputs, Record, collect
+from tests.stream.service import Service
+from tests.stream.topics import Topics, fresh_topics
+from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

@@ -15,7 +15,11 @@ import httpx2
 import pytest
 
 from stream_dedup.observe.events import GROUPS
-from tests.stream.harness import Incoming, Outputs, Service, article, collect, fresh_topics, produce, wait_until
+from tests.stream.messages import Incoming, article, produce
+from tests.stream.records import Outputs, collect
+from tests.stream.service import Service
+from tests.stream.topics import fresh_topics
+from tests.stream.waiting import wait_until
 
 _MARK = "绝密标记"  # in each text, in different places
 _ASCII_MARK = "CONFIDENTIALMARK"

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from stream_dedup.article import Origin
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.kafka.messages import Messages
-from tests.stream.harness import create_topic, named_topics
+from tests.stream.topics import create_topic, named_topics
 
 _LATER_MS = 1_800_000  # how far ahead the newest messages are dated; brokers accept an hour at most
 _TIMES = 30

@@ -15,19 +15,12 @@ from stream_dedup.observe.catalogue import CLIENT_LIBRARY_METRICS
 from stream_dedup.observe.metric import metrics_of
 from stream_dedup.observe.metrics import THEMES
 from tests.prometheus import program
-from tests.stream.harness import (
-    Incoming,
-    Metrics,
-    Outputs,
-    Service,
-    Topics,
-    article,
-    collect,
-    create_topic,
-    fresh_topics,
-    produce,
-    wait_until,
-)
+from tests.stream.messages import Incoming, article, produce
+from tests.stream.metrics import Metrics
+from tests.stream.records import Outputs, collect
+from tests.stream.service import Service
+from tests.stream.topics import Topics, create_topic, fresh_topics
+from tests.stream.waiting import wait_until
 
 _BODIES = [text.body for text in base_texts() if text.form is Form.NEWS]
 _OFTEN = "kafka.statistics.interval.ms=100"

@@ -23,7 +23,10 @@ from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.ownership import Ownership
-from tests.stream.harness import Incoming, clean_environment, create_topic, produce, wait_until
+from tests.stream.arguments import clean_environment
+from tests.stream.messages import Incoming, produce
+from tests.stream.topics import create_topic
+from tests.stream.waiting import wait_until
 
 SESSION_SECONDS = 6.0
 QUICK = {"session_timeout_ms": "1500", "heartbeat_interval_ms": "300", "max_poll_interval_ms": "1500"}

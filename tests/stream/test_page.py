@@ -23,18 +23,13 @@ from deploy.ports import free_port
 from stream_dedup.api.problems import Code
 from stream_dedup.article import VerdictReason
 from stream_dedup.observe.health import Awaited
+from tests.stream.arguments import REPOSITORY, clean_environment
 from tests.stream.chromium import Watched, chromium, watched
-from tests.stream.harness import (
-    REPOSITORY,
-    Service,
-    Topics,
-    article,
-    clean_environment,
-    collect,
-    fresh_topics,
-    produce,
-    wait_until,
-)
+from tests.stream.messages import article, produce
+from tests.stream.records import collect
+from tests.stream.service import Service
+from tests.stream.topics import Topics, fresh_topics
+from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _TOKEN = "a-token-of-some-length"  # noqa: S105  # used only in this test

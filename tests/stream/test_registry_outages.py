@@ -9,15 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.engine.samples import bodies
-from tests.stream.harness import (
-    Incoming,
-    Service,
-    collect,
-    fresh_topics,
-    produce,
-    wait_until,
-)
+from tests.stream.messages import Incoming, produce
+from tests.stream.records import collect
 from tests.stream.schemas import SchemaServer
+from tests.stream.service import Service
+from tests.stream.topics import fresh_topics
+from tests.stream.waiting import wait_until
 from tests.unit.registered import sample
 
 pytestmark = pytest.mark.usefixtures("compiled")

@@ -13,20 +13,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.engine.samples import bodies
-from tests.stream.harness import (
-    Incoming,
-    Outputs,
-    Record,
-    Service,
-    Topics,
-    article,
-    changelogs,
-    collect,
-    delete_topic,
-    existing_topics,
-    fresh_topics,
-    produce,
-)
+from tests.stream.messages import Incoming, article, produce
+from tests.stream.records import Outputs, Record, collect
+from tests.stream.service import Service
+from tests.stream.topics import Topics, changelogs, delete_topic, existing_topics, fresh_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

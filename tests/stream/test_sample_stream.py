@@ -15,21 +15,13 @@ import psutil
 import pytest
 
 from deploy.demo.samples import Sample, sample_stream
-from tests.stream.harness import (
-    Headers,
-    Incoming,
-    Outputs,
-    Service,
-    Topics,
-    article,
-    collect,
-    fresh_topics,
-    produce,
-    read_topics,
-    wait_until,
-)
+from tests.stream.messages import Headers, Incoming, article, produce
 from tests.stream.numbered import number_of, numbered, numbers_of
+from tests.stream.records import Outputs, collect, read_topics
 from tests.stream.recount import counted, recount, told
+from tests.stream.service import Service
+from tests.stream.topics import Topics, fresh_topics
+from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

@@ -9,18 +9,10 @@ from pathlib import Path
 import pytest
 
 from deploy.demo.samples.corpus import Form, base_texts
-from tests.stream.harness import (
-    Headers,
-    Incoming,
-    Record,
-    Service,
-    article,
-    collect,
-    fresh_topics,
-    produce,
-    read_topics,
-    run_once,
-)
+from tests.stream.messages import Headers, Incoming, article, produce
+from tests.stream.records import Record, collect, read_topics
+from tests.stream.service import Service, run_once
+from tests.stream.topics import fresh_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

@@ -34,7 +34,10 @@ from cryptography.x509.oid import NameOID
 
 from deploy.broker import KafkaBroker
 from deploy.demo.samples.corpus import Form, base_texts
-from tests.stream.harness import Service, article, collect, fresh_topics, produce
+from tests.stream.messages import article, produce
+from tests.stream.records import collect
+from tests.stream.service import Service
+from tests.stream.topics import fresh_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

@@ -10,20 +10,11 @@ import pytest
 
 from stream_dedup import Deduplicator
 from tests.engine.samples import bodies
-from tests.stream.harness import (
-    Service,
-    article,
-    changelogs,
-    collect,
-    create_topic,
-    existing_topics,
-    fresh_topics,
-    named_topics,
-    produce,
-    run_once,
-    set_flags,
-    write_settings,
-)
+from tests.stream.arguments import set_flags, write_settings
+from tests.stream.messages import article, produce
+from tests.stream.records import collect
+from tests.stream.service import Service, run_once
+from tests.stream.topics import changelogs, create_topic, existing_topics, fresh_topics, named_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

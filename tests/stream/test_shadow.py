@@ -20,7 +20,11 @@ from stream_dedup.cli.main import app
 from stream_dedup.decode import Decoder
 from stream_dedup.settings import InputSettings, Settings, load_settings
 from stream_dedup.stream.input.decoded import decode_all
-from tests.stream.harness import Incoming, Service, Topics, collect, fresh_topics, produce, read_topics, wait_until
+from tests.stream.messages import Incoming, produce
+from tests.stream.records import collect, read_topics
+from tests.stream.service import Service
+from tests.stream.topics import Topics, fresh_topics
+from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _LIVE = ["idf.first_epoch_articles=100", "commit.articles=64"]

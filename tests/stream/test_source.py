@@ -23,7 +23,9 @@ from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics
-from tests.stream.harness import Incoming, Topics, create_topic, delete_topic, named_topics, produce, wait_until
+from tests.stream.messages import Incoming, produce
+from tests.stream.topics import Topics, create_topic, delete_topic, named_topics
+from tests.stream.waiting import wait_until
 
 _POLL_MS = 6_000  # without a poll, after which the group drops a member; the least that brokers accept
 _SOON_MS = 2_500  # the same, on a broker that accepts less

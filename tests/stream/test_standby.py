@@ -17,20 +17,11 @@ from deploy.demo.samples import sample_stream
 from stream_dedup import Article, Deduplicator
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.settings import InputSettings
-from tests.stream.harness import (
-    Arrivals,
-    Incoming,
-    Outputs,
-    Record,
-    Service,
-    Topics,
-    article,
-    changelogs,
-    collect,
-    fresh_topics,
-    produce,
-    wait_until,
-)
+from tests.stream.messages import Incoming, article, produce
+from tests.stream.records import Arrivals, Outputs, Record, collect
+from tests.stream.service import Service
+from tests.stream.topics import Topics, changelogs, fresh_topics
+from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

@@ -34,23 +34,12 @@ from stream_dedup.stream.state import replay, restore
 from stream_dedup.stream.state.changelog import ChangelogLostError
 from stream_dedup.stream.state.restore import verify
 from stream_dedup.stream.state.states import other_states
-from tests.stream.harness import (
-    Incoming,
-    Service,
-    Topics,
-    article,
-    changelogs,
-    collect,
-    create_topic,
-    delete_group,
-    delete_topic,
-    fresh_topics,
-    produce,
-    run_once,
-    set_flags,
-    wait_until,
-    write_settings,
-)
+from tests.stream.arguments import set_flags, write_settings
+from tests.stream.messages import Incoming, article, produce
+from tests.stream.records import collect
+from tests.stream.service import Service, run_once
+from tests.stream.topics import Topics, changelogs, create_topic, delete_group, delete_topic, fresh_topics
+from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 

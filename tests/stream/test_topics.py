@@ -19,7 +19,9 @@ from structlog.testing import capture_logs
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.topics import StateTopics, Topics, state_topics
-from tests.stream.harness import Incoming, existing_topics, produce, wait_until
+from tests.stream.messages import Incoming, produce
+from tests.stream.topics import existing_topics
+from tests.stream.waiting import wait_until
 
 SECONDS = 20.0
 DIGEST = "0123abcd"

@@ -17,20 +17,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from deploy.demo.samples.corpus import Form, base_texts
 from stream_dedup.version import __version__
 from tests.stream.collector import Collector, attributes_of
-from tests.stream.harness import (
-    Headers,
-    Incoming,
-    Outputs,
-    Record,
-    Service,
-    Topics,
-    article,
-    collect,
-    fresh_topics,
-    produce,
-    read_topics,
-    wait_until,
-)
+from tests.stream.messages import Headers, Incoming, article, produce
+from tests.stream.records import Outputs, Record, collect, read_topics
+from tests.stream.service import Service
+from tests.stream.topics import Topics, fresh_topics
+from tests.stream.waiting import wait_until
 
 _STATE = b"vendor=1,other=2"
 _SOON = {"OTEL_BSP_SCHEDULE_DELAY": "100"}

@@ -14,18 +14,11 @@ import pytest
 
 from deploy.broker import KafkaBroker
 from tests.engine.samples import bodies
-from tests.stream.harness import (
-    READY_SECONDS,
-    STOP_SECONDS,
-    Arrivals,
-    Ended,
-    Service,
-    article,
-    fresh_topics,
-    named_topics,
-    produce,
-    wait_until,
-)
+from tests.stream.messages import article, produce
+from tests.stream.records import Arrivals
+from tests.stream.service import READY_SECONDS, STOP_SECONDS, Ended, Service
+from tests.stream.topics import fresh_topics, named_topics
+from tests.stream.waiting import wait_until
 
 _SECRET = "correct-horse-battery-staple"  # noqa: S105  # invented, and looked for in logs
 

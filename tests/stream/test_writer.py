@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from stream_dedup.stream.output.errors import AbortedError, FencedError
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.protocol import Step
-from tests.stream.harness import wait_until
+from tests.stream.waiting import wait_until
 from tests.stream.writing import RECORDS, SECONDS, Stage, member, reading, send_and_commit, steps
 
 # ------------------------------------------------------------------------------------------ commit and abort

@@ -9,7 +9,7 @@ from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.protocol import Step
-from tests.stream.harness import create_topic
+from tests.stream.topics import create_topic
 from tests.stream.writing import RECORDS, Stage, steps
 
 

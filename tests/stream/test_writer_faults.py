@@ -28,7 +28,8 @@ from stream_dedup.stream.output import writer as writer_
 from stream_dedup.stream.output.errors import AbortedError, FencedError, OutcomeUnknownError
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.protocol import Step
-from tests.stream.harness import create_topic, stand_still, wait_until
+from tests.stream.topics import create_topic
+from tests.stream.waiting import stand_still, wait_until
 from tests.stream.writing import RECORDS, SECONDS, Stage, member, send_and_commit, staged
 
 

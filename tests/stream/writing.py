@@ -16,7 +16,8 @@ from stream_dedup.stream.output.at_least_once import AtLeastOnceWriter
 from stream_dedup.stream.output.exactly_once import ExactlyOnceWriter
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.protocol import Step
-from tests.stream.harness import create_topics, new_topic, wait_until
+from tests.stream.topics import create_topics, new_topic
+from tests.stream.waiting import wait_until
 
 SECONDS = 20.0
 RECORDS = [(b"k1", b"v1"), (b"k2", None)]

@@ -15,7 +15,8 @@ from confluent_kafka import Producer
 from tests.benchmarks.throughput.articles import renamed
 from tests.benchmarks.throughput.figures import Latency, latency_of
 from tests.benchmarks.throughput.service import PARTITIONS, TIMEOUT_SECONDS, reader
-from tests.stream.harness import Service, Topics, fresh_topics
+from tests.stream.service import Service
+from tests.stream.topics import Topics, fresh_topics
 
 WARM_UP = 1_024  # articles decided before the load begins: a start takes seconds
 _STEP_SECONDS = 0.001  # between checks of what is due

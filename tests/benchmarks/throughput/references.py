@@ -20,7 +20,7 @@ from stream_dedup import Article, Deduplicator
 from stream_dedup.settings import Settings, load_settings
 from tests.benchmarks.throughput.articles import decoded, read_articles, write_articles
 from tests.benchmarks.throughput.cores import pinned
-from tests.stream.harness import REPOSITORY, clean_environment, set_flags
+from tests.stream.arguments import REPOSITORY, clean_environment, set_flags
 
 PERMUTATIONS = 128
 BATCH = 512

@@ -16,7 +16,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from tests.benchmarks.throughput.cores import pinned
 from tests.benchmarks.throughput.figures import steady_rate
-from tests.stream.harness import Service, Topics, fresh_topics, wait_until
+from tests.stream.service import Service
+from tests.stream.topics import Topics, fresh_topics
+from tests.stream.waiting import wait_until
 
 PARTITIONS = 3
 TIMEOUT_SECONDS = 600.0
