@@ -1,10 +1,11 @@
-"""Fixtures shared by the unit tests: one fingerprinter, real texts, and the project's hash in plain Python.
+"""Fixtures shared by the unit tests: one fingerprinter, real texts, a store on disk, and the hash in plain Python.
 
 Hypothesis draws the same examples in every run, so a failure is due to the code and not to chance.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,7 +14,9 @@ from deploy.demo.samples.corpus import BaseText, base_texts
 from stream_dedup.cli.terminal import out
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.fingerprint.features import Fingerprinter
+from stream_dedup.index.stores.store import Family, Put
 from stream_dedup.settings import EngineSettings
+from tests.unit.stores import KEYS, largest, rocks_in, value_of
 
 _MASK = (1 << 64) - 1
 
@@ -88,3 +91,13 @@ def make_engine(
             return stack.enter_context(Deduplicator(settings=EngineSettings.model_validate(groups)))
 
         yield make
+
+
+@pytest.fixture
+def flushed(tmp_path: Path) -> Path:
+    """Return a directory whose pairs are in one SST file, since a store that closes flushes its log."""
+    store = rocks_in(tmp_path)
+    store.write([Put(Family.ENTRIES, key, value_of(key)) for key in KEYS])
+    store.close()
+    assert largest(tmp_path, "*.sst").stat().st_size > 50_000
+    return tmp_path

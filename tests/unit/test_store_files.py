@@ -1,0 +1,155 @@
+"""Files in a store: whole or not there, safe on the disk, and errors that say what to do.
+
+Knows files and their names; knows nothing of what is in them.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stream_dedup.index.stores.errors import store_error
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import (
+    FileStore,
+    MemoryStore,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+)
+from tests.unit.stores import content_of, killed_copy, make_file, read_whole, rocks_in
+
+
+@pytest.fixture(params=["memory", "rocks"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FileStore]:
+    """Return each kind of store that keeps files."""
+    store: FileStore = MemoryStore() if request.param == "memory" else rocks_in(tmp_path / "state")
+    yield store
+    store.close()
+
+
+def _fail_to_make(store: FileStore, name: str, error: Exception) -> None:
+    with store.new_file(name) as file:
+        file.write(b"half of it")
+        raise error
+
+
+def test_files_are_there_as_they_were_written(files: FileStore) -> None:
+    """Each file has its bytes under its name, even if there are none, and can be opened repeatedly."""
+    assert files.file_names() == []
+    contents = {"1.run": b"one", "2.run": os.urandom(200_000), "empty": b""}
+    for name, content in contents.items():
+        make_file(files, name, content)
+    assert sorted(files.file_names()) == sorted(contents)
+    for _ in range(2):
+        assert {name: content_of(files, name) for name in contents} == contents
+
+
+def test_file_is_there_once_it_is_whole(files: FileStore) -> None:
+    """While it is being written its name does not exist; an error leaves nothing, or the earlier file."""
+    with files.new_file("run") as file:
+        file.write(b"first")
+        assert files.file_names() == []
+    for name in ("run", "other"):
+        with pytest.raises((ValueError, StoreError), match="no"):
+            _fail_to_make(files, name, ValueError("no"))
+    assert files.file_names() == ["run"]
+    assert content_of(files, "run") == b"first"
+
+
+def test_open_files_are_read_on(files: FileStore) -> None:
+    """An open file keeps its bytes if it is removed or replaced."""
+    make_file(files, "run", b"old")
+    descriptors = [files.open_file("run")]
+    make_file(files, "run", b"new")
+    descriptors.append(files.open_file("run"))
+    files.remove_files(["run"])
+    assert files.file_names() == []
+    assert [read_whole(descriptor) for descriptor in descriptors] == [b"old", b"new"]
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def test_removing_files_takes_those_named(files: FileStore) -> None:
+    """Other files stay, and a missing one is no error."""
+    for name in ("a", "b", "c"):
+        make_file(files, name, name.encode())
+    files.remove_files(["a", "x", "c"])
+    files.remove_files([])
+    assert files.file_names() == ["b"]
+    assert content_of(files, "b") == b"b"
+
+
+def test_files_are_there_after_a_kill(tmp_path: Path) -> None:
+    """A file exists as soon as its context ends, and no trace is left of unfinished ones."""
+    store = rocks_in(tmp_path / "state")
+    make_file(store, "run", b"whole")
+    with pytest.raises(StoreError):
+        _fail_to_make(store, "other", OSError("no"))
+    assert list((tmp_path / "state" / "scratch").iterdir()) == []
+    killed = killed_copy(store, tmp_path / "state").parent
+    again = rocks_in(killed)
+    assert {name: content_of(again, name) for name in again.file_names()} == {"run": b"whole"}
+    again.close()
+
+
+def test_files_are_safe_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file's bytes reach the disk before its name does, and its name before the caller continues."""
+    store = rocks_in(tmp_path)
+    synced: list[tuple[int, list[str]]] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append((os.fstat(file).st_ino, store.file_names())))
+    make_file(store, "run", b"x")
+    directories = [(path.stat().st_ino, ["run"]) for path in (tmp_path / "files", tmp_path)]
+    assert synced == [((tmp_path / "files" / "run").stat().st_ino, []), *directories]
+    store.close()
+
+
+def test_missing_file_is_damage(tmp_path: Path) -> None:
+    """A missing file is reported as damage, with the directory and its name."""
+    store = rocks_in(tmp_path)
+    make_file(store, "1.run", b"x")
+    (tmp_path / "files" / "1.run").unlink()
+    with pytest.raises(StoreDamagedError, match=rf"{tmp_path}.*it is damaged.*1\.run"):
+        store.open_file("1.run")
+    store.close()
+
+
+def test_file_without_space_is_told_as_such(tmp_path: Path) -> None:
+    """A lack of space reported by the system is the error of a full disk, whoever writes the file."""
+    store = rocks_in(tmp_path)
+    with pytest.raises(StoreFullError, match="disk is full"):
+        _fail_to_make(store, "run", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert store.file_names() == []
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("number", "way_out"), [(errno.EACCES, "grant it to the user that this process runs as"), (errno.EROFS, "writable")]
+)
+def test_directory_that_may_not_be_written_is_told_with_the_way_out(number: int, way_out: str, tmp_path: Path) -> None:
+    """For a volume of another user or mounted read-only, the error names the setting and what to do."""
+    store = rocks_in(tmp_path)
+    with pytest.raises(StoreError, match=rf"{tmp_path}.*{way_out}.*state\.directory"):
+        _fail_to_make(store, "run", OSError(number, os.strerror(number)))
+    store.close()
+
+
+def test_reader_without_permission_is_not_told_to_write(tmp_path: Path) -> None:
+    """A process that only reads, as the API does, needs no permission to write."""
+    told = str(store_error("read", tmp_path, OSError(errno.EACCES, "Permission denied")))
+    assert told.startswith(f"cannot read the state directory {tmp_path}: permission denied")
+    assert "write" not in told
+
+
+def test_store_that_is_read_removes_no_files(tmp_path: Path) -> None:
+    """A store opened for reading sees the files and leaves them all there."""
+    store = rocks_in(tmp_path)
+    make_file(store, "run", b"x")
+    reading = RocksStore(tmp_path, read_only=True)
+    assert content_of(reading, "run") == b"x"
+    reading.remove_files(reading.file_names())
+    assert store.file_names() == ["run"]
+    reading.close()
+    store.close()
