@@ -1,0 +1,138 @@
+"""The package as others embed it: what it takes, what it refuses in words, and any text at all.
+
+Knows what users call; what is decided is tested elsewhere.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import stream_dedup
+from stream_dedup import Article, Deduplicator, Relation
+from stream_dedup.article import Withdrawal
+from stream_dedup.engine.judged import Change
+from stream_dedup.index.stores.store import StoreError
+from tests.engine.one_by_one import REPOST, SETTINGS
+from tests.engine.samples import articles, bodies
+
+
+@pytest.fixture
+def engine() -> Iterator[Deduplicator]:
+    """An engine in memory that has judged nothing."""
+    with Deduplicator() as one:
+        yield one
+
+
+_WITHDRAWAL = Withdrawal("a")
+_NO_ITEMS: list[tuple[object, str]] = [
+    ("abc", "'abc', of type str: expected a sequence"),
+    ({"id": "1", "body": "正文"}, "of type dict: expected a sequence"),
+    (articles()[0], "of type Article: expected a sequence .*; wrap a single item in a list"),
+    (iter(articles()), "expected a sequence .*; turn an iterable into a list"),
+    (None, "None, of type NoneType: expected a sequence"),
+    ([articles()[0], "abc"], "item 1 is 'abc', of type str: an Article"),
+    ([{"id": "1", "body": "正文"}], "item 0 is {'id': '1', 'body': '正文'}, of type dict: an Article"),
+]
+
+
+@pytest.mark.parametrize(("items", "said"), _NO_ITEMS, ids=range(len(_NO_ITEMS)))
+@pytest.mark.parametrize("method", ["add_batch", "decide", "process", "prepare"])
+def test_what_is_no_sequence_of_items_is_refused(method: str, items: object, said: str, engine: Deduplicator) -> None:
+    """Every method's error says what came and what is needed, and nothing has changed."""
+    with pytest.raises(TypeError, match=said):
+        getattr(engine, method)(items)
+    assert engine.progress.judged == 0
+
+
+@pytest.mark.parametrize("item", ["abc", {"id": "1", "body": "正文"}, [articles()[0]], _WITHDRAWAL, None])
+def test_what_is_no_article_is_not_added(item: object, engine: Deduplicator) -> None:
+    """The error names what came and the class that is needed."""
+    with pytest.raises(TypeError, match=rf"of type {type(item).__name__}: `add` needs an Article"):
+        engine.add(item)  # type: ignore[arg-type]
+
+
+def test_withdrawals_are_no_articles_to_add(engine: Deduplicator) -> None:
+    """They have no decision; `process` accepts them."""
+    with pytest.raises(TypeError, match="item 1 is Withdrawal"):
+        engine.add_batch([articles()[0], _WITHDRAWAL])  # type: ignore[list-item]
+    assert len(engine.process([articles()[0], _WITHDRAWAL]).outcomes) == 2
+
+
+@pytest.mark.parametrize("given", [{"window": {"days": 1}}, {}, "stream-dedup.toml"])
+def test_settings_of_another_type_are_refused(given: object) -> None:
+    """The error says how to make settings."""
+    with pytest.raises(TypeError, match=r"EngineSettings are needed; .*EngineSettings\.model_validate.*load_settings"):
+        Deduplicator(None, given)  # type: ignore[arg-type]
+
+
+_CALLS: list[Callable[[Deduplicator, Change], object]] = [
+    lambda engine, _: engine.add(articles()[0]),
+    lambda engine, _: engine.add_batch(articles()[:3]),
+    lambda engine, _: engine.decide([]),
+    lambda engine, _: engine.process(articles()[:3]),
+    lambda engine, change: engine.apply(change),
+    lambda engine, _: engine.positions(),
+]
+
+
+@pytest.mark.parametrize("place", ["disk", "memory"])
+def test_a_closed_engine_says_so(place: str, tmp_path: Path) -> None:
+    """Every method says so, wherever the state was; closing again is harmless, and progress can still be read."""
+    engine = Deduplicator(tmp_path if place == "disk" else None, SETTINGS)
+    engine.add_batch(articles()[:2])
+    change = engine.decide(articles()[2:4]).change
+    engine.close()
+    for call in _CALLS:
+        with pytest.raises(StoreError, match=r"^the engine is closed: "):
+            call(engine, change)
+    engine.close()
+    assert engine.progress.judged == 2
+
+
+def test_embedded_in_memory() -> None:
+    """`from stream_dedup import Deduplicator` is enough: articles one by one, no directory, no broker."""
+    with stream_dedup.Deduplicator() as engine:
+        first = engine.add(stream_dedup.Article("1", bodies()[0]))
+        other = engine.add(stream_dedup.Article("2", bodies()[1]))
+        copy = engine.add(stream_dedup.Article("3", REPOST + bodies()[0]))
+        again = engine.add(stream_dedup.Article("1", bodies()[0]))
+    assert first.unique
+    assert other.unique
+    assert not copy.unique
+    assert copy.link is not None
+    assert copy.link.duplicate_of == "1"
+    assert copy.link.relation in {Relation.NEAR, Relation.CONTAINS}
+    assert again.link is not None
+    assert again.link.relation is Relation.REDELIVERY
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_embedded_on_a_directory(tmp_path: Path, kind: type[str] | type[Path]) -> None:
+    """A directory, given as text or as a path, is created, kept, and reopened."""
+    directory = kind(tmp_path / "deep" / "state")
+    with Deduplicator(directory) as engine:
+        assert engine.add_batch([]) == []
+        assert engine.add(Article("1", bodies()[0])).unique
+    with Deduplicator(directory) as engine:
+        link = engine.add(Article("2", bodies()[0])).link
+    assert link is not None
+    assert (link.duplicate_of, link.relation) == ("1", Relation.EXACT)
+
+
+@pytest.mark.parametrize("body", ["\ud83d", "\u200b\u200b", "<br/>", "！！", "😀", "的了在", "一", "a" * 100_000])
+def test_texts_without_words_are_judged(body: str) -> None:
+    """Bodies of symbols, stop words, invisible characters or a single letter are judged like others."""
+    with Deduplicator(settings=SETTINGS) as engine:
+        first, normal, copy = engine.add_batch([Article("1", body), Article("2", bodies()[0]), Article("3", body)])
+    assert first.unique
+    assert normal.unique
+    assert copy.link is not None
+    assert copy.link.relation is Relation.EXACT
+
+
+def test_texts_of_nothing_but_markup_are_not_copies_of_one_another() -> None:
+    """Two different bodies that normalise to nothing do not count as the same text."""
+    with Deduplicator(settings=SETTINGS) as engine:
+        engine.add(Article("1", "\u200b\u200b"))
+        assert engine.add(Article("2", '<img src="https://a.example/photo.jpg">')).unique
