@@ -1,4 +1,4 @@
-"""Fixtures shared by the unit tests: one fingerprinter, real texts, a store on disk, and the hash in plain Python.
+"""Fixtures shared by the unit tests: one fingerprinter, real texts, a store on disk, commands, the hash in Python.
 
 Hypothesis draws the same examples in every run, so a failure is due to the code and not to chance.
 """
@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from typer.testing import CliRunner
 
 from deploy.demo.samples.corpus import BaseText, base_texts
+from stream_dedup.cli.main import app
 from stream_dedup.cli.terminal import out
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.stores.store import Family, Put
 from stream_dedup.settings import EngineSettings
+from tests.unit.commands import Invoke
 from tests.unit.stores import KEYS, largest, rocks_in, value_of
 
 _MASK = (1 << 64) - 1
@@ -91,6 +94,14 @@ def make_engine(
             return stack.enter_context(Deduplicator(settings=EngineSettings.model_validate(groups)))
 
         yield make
+
+
+@pytest.fixture
+def invoke(cached_fingerprinter: Callable[[EngineSettings], Fingerprinter], monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """Return a function that runs a command in this process, without settings in the environment."""
+    for module in ("parts", "explain"):
+        monkeypatch.setattr(f"stream_dedup.engine.{module}.Fingerprinter", cached_fingerprinter)
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

@@ -1,0 +1,208 @@
+"""`stream-dedup dedup`, and the other commands on the state that it leaves.
+
+Knows streams, exit codes and files; the runs themselves are tested in test_files.
+"""
+
+import errno
+import gzip
+import json
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.files.run_positions import RunPositions
+from stream_dedup.index.records.ledger import Positions
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Family, Put
+from tests.unit.commands import Invoke, one_line, write_articles
+
+pytestmark = pytest.mark.usefixtures("wide_terminal")
+
+
+@pytest.fixture
+def articles(tmp_path: Path) -> Path:
+    """Return a file of three records: an article, its copy, and a broken one."""
+    return write_articles(tmp_path)
+
+
+def test_dedup_writes_results_and_a_summary(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """`dedup` writes the three files and prints how many records became what."""
+    result = invoke("dedup", articles, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    lines = {path.name: len(path.read_text().splitlines()) for path in (tmp_path / "out").iterdir()}
+    assert lines == {"unique.jsonl": 1, "links.jsonl": 1, "dead.jsonl": 1}
+    assert "3 records" in result.stdout
+    assert "exact" in result.stdout
+
+
+def test_dedup_goes_on_from_its_state(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """With --state, a second run knows the articles of the first."""
+    for name in ("1", "2"):
+        assert invoke("dedup", articles, "-o", tmp_path / name, "--state", tmp_path / "state").exit_code == 0
+    assert (tmp_path / "2" / "unique.jsonl").read_text() == ""
+
+
+def test_dedup_tells_that_there_were_no_records(invoke: Invoke, tmp_path: Path) -> None:
+    """An empty file is not an error, but it is reported, and the result files exist."""
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    result = invoke("dedup", tmp_path / "empty.jsonl", "-o", tmp_path / "out")
+    assert result.exit_code == 0
+    assert f"no records; results in {tmp_path / 'out'}" in result.stdout
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"unique.jsonl", "links.jsonl", "dead.jsonl"}
+
+
+def test_dedup_tells_that_nothing_was_left(
+    invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a run fails after writing everything but before recording that, the same command finds nothing left to do."""
+    command = ("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    with monkeypatch.context() as ended:
+        ended.setattr("stream_dedup.files.run_positions.RunPositions.finished", _full)
+        assert invoke(*command).exit_code == 1
+    result = invoke(*command)
+    assert result.exit_code == 0
+    assert f"no more records; results in {tmp_path / 'out'}" in result.stdout
+
+
+def _full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_dedup_refuses_to_overwrite(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """If results already exist, the command exits with 2 and suggests another directory."""
+    invoke("dedup", articles, "-o", tmp_path / "out")
+    result = invoke("dedup", articles, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "choose another --out" in one_line(result.stderr)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.txt", b"{}"), ("none.jsonl", None), ("a.parquet", b"no")])
+def test_dedup_names_a_file_that_it_cannot_read(
+    name: str, content: bytes | None, invoke: Invoke, tmp_path: Path
+) -> None:
+    """An unknown format, a missing file and a broken one exit with 2 and the file's name."""
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    result = invoke("dedup", tmp_path / name, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert name in result.stderr
+
+
+def test_dedup_on_a_state_in_use_exits_with_3(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """A state in use by another process has its own exit code."""
+    with Deduplicator(tmp_path / "state"):
+        result = invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    assert result.exit_code == 3
+    assert "in use by another process" in one_line(result.stderr)
+
+
+def test_dedup_on_a_state_of_other_settings_exits_with_1(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Fingerprints of other settings are not comparable; the message names the setting and both values."""
+    invoke("dedup", articles, "-o", tmp_path / "1", "--state", tmp_path / "state")
+    result = invoke("dedup", articles, "-o", tmp_path / "2", "--state", tmp_path / "state", "-s", "sketch.gram=4")
+    assert result.exit_code == 1
+    assert "sketch.gram = 5 in the state, 4 in the settings" in one_line(result.stderr)
+
+
+def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """`status`, `state stats`, `verify` and `snapshot` accept a state made by `dedup`; the copy can be continued."""
+    invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    flags = ("--set", f"state.directory={tmp_path / 'state'}")
+    stats = json.loads(invoke("state", "stats", "--json", *flags).stdout)
+    lines = len(articles.read_bytes().splitlines())
+    run = {"results": str(tmp_path / "out"), "finished": True, "file": str(articles), "lines": lines}
+    assert (stats["directory"], stats["changelog"], stats["runs"]) == (str(tmp_path / "state"), None, [run])
+    status = json.loads(invoke("status", "--json", *flags).stdout)
+    assert (status["files"], status["input"]) == ([run], [])
+    shown = invoke("status", *flags).stdout
+    assert f"{articles}, {lines} lines, the run is finished" in shown.replace("\n", " ")
+    assert "partition" not in shown
+    assert "None" not in invoke("state", "stats", *flags).stdout
+    assert invoke("state", "verify", *flags).exit_code == 0
+    assert "--state" in invoke("state", "snapshot", tmp_path / "copy", *flags).stdout
+    again = invoke("dedup", articles, "-o", tmp_path / "again", "--state", tmp_path / "copy")
+    assert ("redelivery" in again.stdout, "unique" in again.stdout) == (True, False)
+
+
+def test_fault_in_a_state_of_files_is_mended_from_them(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """There is no changelog for `state restore` to use, so the advice is to run `dedup --state` again."""
+    invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    with RocksStore(tmp_path / "state") as store:
+        key, _ = next(store.items(Family.ENTRIES))
+        store.write([Put(Family.ENTRIES, key, None)])
+    result = invoke("state", "verify", "--set", f"state.directory={tmp_path / 'state'}")
+    assert result.exit_code == 1
+    assert "dedup --state" in one_line(result.stderr)
+    assert "restore" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["restore", "rebuild"])
+def test_no_state_of_a_service_is_made_in_one_of_files(
+    command: str, invoke: Invoke, articles: Path, tmp_path: Path
+) -> None:
+    """No service could start from it, so it is refused as `run` would, before a broker is contacted."""
+    state = tmp_path / "state"
+    invoke("dedup", articles, "-o", tmp_path / "out", "--state", state)
+    before = sorted(state.iterdir())
+    nowhere = ("--set", f"state.directory={state}", "--set", "kafka.bootstrap.servers=127.0.0.1:9")
+    result = invoke("state", command, *nowhere)
+    assert result.exit_code == 1
+    assert f"{state} holds a state without a changelog" in one_line(result.stderr)
+    assert sorted(state.iterdir()) == before
+
+
+def test_dedup_makes_no_state_for_files_that_it_cannot_read(invoke: Invoke, tmp_path: Path) -> None:
+    """A misspelt file name is reported before anything is created."""
+    result = invoke("dedup", tmp_path / "none.jsonl", "-o", tmp_path / "out", "--state", tmp_path / "state")
+    assert (result.exit_code, "none.jsonl" in result.stderr) == (2, True)
+    assert not (tmp_path / "state").exists()
+
+
+def test_dedup_counts_what_it_wrote_before_it_failed(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """If a compressed file is truncated, the summary counts what is in the results, beside the error."""
+    packed = gzip.compress(b"".join(articles.read_bytes() for _ in range(50)), 0)
+    (tmp_path / "cut.jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    result = invoke("dedup", tmp_path / "cut.jsonl.gz", "-o", tmp_path / "out")
+    assert (result.exit_code, "cut.jsonl.gz" in result.stderr, "records" in result.stdout) == (2, True, True)
+
+
+@pytest.mark.parametrize("name", [r"a\[/b].jsonl", "[bold]a.jsonl", ":smile:.jsonl", "a[/].txt"])
+def test_names_are_shown_as_they_are(name: str, invoke: Invoke, tmp_path: Path) -> None:
+    """Nothing in a name is interpreted by rich as markup or emoji."""
+    result = invoke("dedup", name, "-o", tmp_path / "out")
+    assert (result.exit_code, result.stderr.startswith(f"error: {name}: ")) == (2, True)
+
+
+def test_run_that_goes_on_with_nothing_but_dead_letters_ends_well(invoke: Invoke, tmp_path: Path) -> None:
+    """A resumed run counts what was judged before; a run of nothing but dead letters fails."""
+    file, out, state = tmp_path / "in.jsonl", tmp_path / "out", tmp_path / "state"
+    file.write_text('{"id": "a", "body": "今天下雨。"}\n{"id": "b"}\n', encoding="utf-8")
+    command = ["dedup", file, "-o", out, "--state", state, "-s", "commit.articles=1"]
+    whole = RunPositions.after
+
+    def interrupted(
+        place: RunPositions, lengths: Mapping[str, int], file: int | None = None, record: int = 0
+    ) -> Positions:
+        if record > 1:
+            raise KeyboardInterrupt
+        return whole(place, lengths, file, record)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunPositions, "after", interrupted)
+        assert invoke(*command).exit_code == 128 + signal.SIGINT
+    assert invoke(*command).exit_code == 0
+    assert [len((out / name).read_bytes().splitlines()) for name in ("unique.jsonl", "dead.jsonl")] == [1, 1]
+    file.write_text('{"id": "b"}\n', encoding="utf-8")
+    assert invoke("dedup", file, "-o", tmp_path / "other").exit_code == 2
+
+
+@pytest.mark.parametrize("option", ["--out", "--state"])
+def test_empty_path_is_refused(option: str, invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """An unset shell variable gives an empty path, which would mean the current directory."""
+    command = {"--out": tmp_path / "out", "--state": tmp_path / "state", option: ""}
+    result = invoke("dedup", articles, *(part for pair in command.items() for part in pair))
+    assert result.exit_code == 2
+    assert "the path is empty; for the current directory, write `.`" in one_line(result.stderr)
