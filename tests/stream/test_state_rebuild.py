@@ -1,0 +1,157 @@
+"""`state rebuild`: what was decided is judged again with other settings, and none of it comes out again.
+
+Knows commands, topics and the group's offsets; knows nothing of the state's bytes.
+"""
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from deploy.demo.samples import sample_stream
+from stream_dedup.settings import Settings
+from stream_dedup.stream import rebuild
+from stream_dedup.stream.rebuild import History
+from tests.stream.arguments import set_flags, write_settings
+from tests.stream.messages import Incoming, article, produce
+from tests.stream.records import collect
+from tests.stream.service import Service, run_once
+from tests.stream.state_site import FLAGS, SEED, Site
+from tests.stream.topics import changelogs, create_topic, delete_group, delete_topic, fresh_topics
+from tests.stream.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("compiled")
+_MANY = 200  # batches, most of them empty: more than needed
+_OTHER = ("sketch.gram=4", "idf.epoch_articles=100")
+
+
+def test_rebuilt_state_is_taken_by_the_next_start(bootstrap: str, tmp_path: Path) -> None:
+    """The service refuses other settings; after a rebuild beside it, the next start accepts them and repeats nothing.
+
+    What the old service decides after the rebuild is judged again at that start, and not published.
+    """
+    topics = fresh_topics(bootstrap, partitions=2)
+    samples = [sample for sample in sample_stream(SEED) if sample.dead_reason is None]
+    messages = [Incoming(sample.value, sample.key, partition=at % 2) for at, sample in enumerate(samples)]
+    half = len(messages) // 2
+    with Service(tmp_path, bootstrap, topics, *FLAGS) as service:
+        site = Site(bootstrap, topics, tmp_path, service, len(messages))
+        produce(bootstrap, topics.input, messages[:half])
+        collect(bootstrap, topics, half, service)
+        code, _, refused = _run(site, _OTHER)
+        assert (code, "sketch.gram" in refused, "state rebuild" in refused) == (1, True, True)
+        code, printed, told = site.state("rebuild", flags=(*FLAGS, *_OTHER))
+        assert code == 0, told
+        assert "the next start will use it" in printed
+        assert collect(bootstrap, topics, half, service).total() == half  # it published nothing
+        produce(bootstrap, topics.input, messages[half:])
+        before = collect(bootstrap, topics, len(messages), service)
+        service.stop()
+    assert len(changelogs(bootstrap, topics)) == 2
+    copies = [
+        article(f"late-{at}", _body(sample.value)) for at, sample in enumerate(samples[:20] + samples[half:][:20])
+    ]
+    with Service(tmp_path, bootstrap, topics, *FLAGS, *_OTHER) as service:
+        service.wait_ready()
+        produce(bootstrap, topics.input, copies)
+        after = collect(bootstrap, topics, len(messages) + len(copies), service)
+        wait_until(lambda: bool(service.events("judged_again_in_silence")), "it says what it judges again")
+        service.stop()
+    assert after.total() == before.total() + len(copies)
+    new = {record.json()["id"] for record in after.duplicates} - {record.json()["id"] for record in before.duplicates}
+    assert new == {f"late-{at}" for at in range(len(copies))}
+    assert replace(site, service=service).state("verify", flags=(*FLAGS, *_OTHER))[0] == 0
+
+
+def test_rebuild_knows_what_was_decided_or_says_that_nobody_does(bootstrap: str, tmp_path: Path) -> None:
+    """Without the group's offsets a rebuild would judge nothing, so it is refused; a start commits them again."""
+    topics = fresh_topics(bootstrap)
+    produce(bootstrap, topics.input, [article("a", _body(sample_stream(SEED)[0].value))])
+    with Service(tmp_path, bootstrap, topics, *FLAGS) as service:
+        site = Site(bootstrap, topics, tmp_path, service, 1)
+        collect(bootstrap, topics, 1, service)
+        service.stop()
+    delete_group(bootstrap, topics.group)
+    for _ in range(2):
+        code, _, told = site.state("rebuild", flags=(*FLAGS, *_OTHER))
+        assert (code, f"the group {topics.group} has no offsets" in told) == (1, True)
+    assert len(changelogs(bootstrap, topics)) == 1  # a refusal leaves nothing behind
+    with Service(tmp_path, bootstrap, topics, *FLAGS) as service:
+        wait_until(lambda: bool(service.events("partitions_assigned")), "it reads the input")
+        service.stop()
+    code, printed, told = site.state("rebuild", flags=(*FLAGS, *_OTHER))
+    assert (code, "1 article judged" in printed) == (0, True), told
+
+
+def test_state_from_before_a_topic_was_made_anew_goes_on_behind_what_was_decided_since(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    """After other settings, under which the topic was recreated, and the first ones again, nothing comes out twice.
+
+    The first state's offsets are of the old topic. Even a state that was only rebuilt knows which topic its offsets are
+    of.
+    """
+    topics = fresh_topics(bootstrap)
+    bodies = iter([_body(sample.value) for sample in sample_stream(SEED) if sample.dead_reason is None])
+    names = iter("abcdefghijk")
+    site = None
+
+    def decided(messages: int, total: int, flags: tuple[str, ...]) -> list[str]:
+        nonlocal site
+        produce(bootstrap, topics.input, [article(next(names), next(bodies)) for _ in range(messages)])
+        with Service(tmp_path, bootstrap, topics, *FLAGS, *flags) as service:
+            site = site or Site(bootstrap, topics, tmp_path, service, total)
+            outputs = collect(bootstrap, topics, total, service)
+            service.stop()
+        return sorted((record.key or b"").decode() for record in (*outputs.unique, *outputs.duplicates))
+
+    decided(5, 5, ())
+    assert site is not None
+    code, _, told = site.state("rebuild", flags=(*FLAGS, *_OTHER))
+    assert code == 0, told
+    delete_topic(bootstrap, topics.input)
+    create_topic(bootstrap, topics.input)
+    assert decided(4, 9, _OTHER) == list("abcdefghi")  # the rebuilt state's offset 5 is of a deleted topic
+    assert decided(2, 11, ()) == list("abcdefghijk")
+
+
+def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention may delete what is still to be judged again, and nothing new may ever arrive in that partition."""
+    monkeypatch.setattr(rebuild, "_READ_MESSAGES", 1)  # at a time: otherwise all might be read in a tenth of a second
+    topics, size = fresh_topics(bootstrap), 40
+    for at in range(size):
+        produce(bootstrap, topics.input, [article(f"{at}", "很" * 1_000)])  # each fetched separately
+    kafka = {
+        "bootstrap.servers": bootstrap,
+        "consumer.queued.max.messages.kbytes": "1",
+        "consumer.fetch.message.max.bytes": "1024",
+    }
+    settings = Settings.model_validate({"input": {"topics": [topics.input], "group": topics.group}, "kafka": kafka})
+    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as group:
+        group.commit(offsets=[TopicPartition(topics.input, 0, size)], asynchronous=False)
+    with closing(History(settings, {})) as history:
+        batches = history.batches(1)
+        assert any(next(batches) for _ in range(_MANY))
+        rest = TopicPartition(topics.input, 0, size)
+        admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: a client that is freed drops its requests
+        admin.delete_records([rest])[rest].result(20)
+        assert None in (next(batches, None) for _ in range(_MANY))
+        assert history.done < size
+
+
+def _run(site: Site, flags: tuple[str, ...]) -> tuple[int, str, str]:
+    settings = write_settings(site.directory, site.bootstrap, site.topics)
+    ended = run_once("run", "--config", str(settings), *set_flags((*FLAGS, *flags)))
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def _body(value: bytes | None) -> str:
+    body = json.loads(value or b"{}")["body"]
+    assert isinstance(body, str)
+    return body
