@@ -21,6 +21,7 @@ from stream_dedup.cli.terminal import (
     out,
     run_reporting_errors,
     settings_of,
+    tell_if_compiling,
 )
 from stream_dedup.counted import counted
 from stream_dedup.signals import handle_signals, raise_by_signal
@@ -58,7 +59,6 @@ def dedup_command(
     With --state, the same command resumes a run that was interrupted.
     """
     settings = settings_of(config, flags)
-    from stream_dedup.compiled.kernel import is_compiled
     from stream_dedup.engine.dedup import Deduplicator
     from stream_dedup.files.readers import FileFormatError
     from stream_dedup.files.results import has_decisions
@@ -74,8 +74,7 @@ def dedup_command(
 
     def work() -> None:
         check_files(files)
-        if not is_compiled():
-            errors.print("compiling, once per installation: this takes a minute or two")
+        tell_if_compiling()
         store = open_store(state, settings.state) if state else MemoryStore()
         with (
             _summed_up(summary, results, goes_on=state is not None and are_regular(files)),

@@ -18,6 +18,7 @@ from stream_dedup.cli.terminal import (
     out,
     run_reporting_errors,
     settings_of,
+    tell_if_compiling,
     text_of,
 )
 from stream_dedup.settings import Settings
@@ -84,6 +85,7 @@ def _explain_files(settings: Settings, first: Path, second: Path, state: Path | 
     from stream_dedup.rendering.reason import differences_shown, measures_shown
 
     texts = text_of(first), text_of(second)
+    tell_if_compiling()
     measures = measures_of(explain(*texts, settings, _epoch_of(settings, state)))
     if as_json:
         out.print_json(measures.model_dump_json())
@@ -96,6 +98,7 @@ def _explain_articles(settings: Settings, article: str, scope: str, other: str |
     from stream_dedup.ask.query_service import QueryService
     from stream_dedup.rendering.reason import reason_shown
 
+    tell_if_compiling()
     with QueryService(settings) as queries:
         reason = queries.reason(article, scope, other)
     if as_json:

@@ -145,6 +145,14 @@ def tell(heading: str, line: str) -> None:
     errors.print(Text.assemble((heading, "bold red"), f": {line}"))
 
 
+def tell_if_compiling() -> None:
+    """Say so if the loops are not compiled yet: the command is then silent for long, which looks like a hang."""
+    from stream_dedup.compiled.kernel import is_compiled
+
+    if not is_compiled():
+        errors.print("compiling, once per installation: this takes a minute or two")
+
+
 def fail(message: str, code: int) -> NoReturn:
     """End with an error message, each of its lines printed as one error."""
     for line in message.splitlines():

@@ -235,6 +235,20 @@ def test_differences_of_two_files_are_shown(invoke: Invoke, tmp_path: Path) -> N
     assert "[-静音排烟机-]{+二手冰柜+}" in result.stdout
 
 
+@pytest.mark.parametrize("command", [("explain", "a.txt", "a.txt"), ("similar", "a.txt")], ids=lambda words: words[0])
+def test_first_command_of_an_installation_says_why_it_takes_long(
+    command: tuple[str, ...], invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as no loop is compiled, it says so on standard error; the answer is the same."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text(_STORY, encoding="utf-8")
+    usual = invoke(*command)
+    monkeypatch.setattr("stream_dedup.compiled.kernel.is_compiled", lambda: False)
+    first = invoke(*command)
+    assert (first.exit_code, first.stdout) == (0, usual.stdout)
+    assert "compiling, once per installation" in first.stderr
+
+
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
