@@ -160,6 +160,7 @@ def run_command(
     def work() -> None:
         with _extra():
             from stream_dedup.evaluate.replaced import ReplacedOptions
+            from stream_dedup.evaluate.runner.folder import OtherRunError
             from stream_dedup.evaluate.runner.plan import Plan
             from stream_dedup.evaluate.runner.run import evaluate
             from stream_dedup.evaluate.selection import WantedPatterns
@@ -184,7 +185,7 @@ def run_command(
             _command(),
         )
         try:
-            with cleaning_up_on_signals(), _bars() as listener:
+            with _usage(OtherRunError), cleaning_up_on_signals(), _bars() as listener:
                 evaluation = evaluate(plan, taken.labelled, results, listener)
         except (KeyboardInterrupt, SystemExit):
             errors.print("finished results are kept, and `report` shows them; the same command resumes the run")
@@ -241,8 +242,10 @@ def report_command(
 
     def work() -> None:
         with _extra():
-            from stream_dedup.evaluate.runner.folder import kept_evaluation
-        _report(kept_evaluation(results), results, markdown, findings=findings)
+            from stream_dedup.evaluate.runner.folder import OtherRunError, kept_evaluation
+        with _usage(OtherRunError):
+            evaluation = kept_evaluation(results)
+        _report(evaluation, results, markdown, findings=findings)
 
     run_reporting_errors(work)
 
@@ -319,7 +322,7 @@ def _taken(take: Callable[[], "LoadedSet"]) -> "LoadedSet":
     from stream_dedup.files.readers import FileFormatError
 
     try:
-        with errors.status("reading articles and labels"):
+        with _usage(), errors.status("reading articles and labels"):
             return take()
     except LabelError as error:
         raise FileFormatError(str(error)) from None
@@ -393,11 +396,11 @@ def _bars() -> Iterator[_Bars]:
 
 
 @contextmanager
-def _usage() -> Iterator[None]:
+def _usage(rejection: type[ValueError] = ValueError) -> Iterator[None]:
     """Exit with the code for wrong usage if arguments are rejected."""
     try:
         yield
-    except ValueError as error:
+    except rejection as error:
         fail(str(error), EXIT_USAGE)
 
 

@@ -186,10 +186,22 @@ def test_other_directory_is_refused(invoke: Invoke, articles: Path, tmp_path: Pa
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "letter.txt").write_text("dear")
     result = invoke("run", articles, "-o", tmp_path / "out", "-a", "chars/5-grams/jaccard")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "not the directory of an evaluation" in _plain(result)
     assert invoke("make", articles, "-o", articles).exit_code == 2
-    assert "holds no evaluation" in _plain(invoke("report", tmp_path / "out"))
+    shown = invoke("report", tmp_path / "out")
+    assert shown.exit_code == 2
+    assert "holds no evaluation" in _plain(shown)
+
+
+def test_too_few_articles_for_reposts_are_the_file_s_fault(invoke: Invoke, tmp_path: Path) -> None:
+    """The exit code is that of wrong files, and nothing is written."""
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"id": "a", "body": "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开。"}\n', encoding="utf-8")
+    result = invoke("run", path, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "reposts are made from two or more" in _plain(result)
+    assert not (tmp_path / "out").exists()
 
 
 def test_list_shows_what_there_is(invoke: Invoke) -> None:
