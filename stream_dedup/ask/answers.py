@@ -205,7 +205,7 @@ class ReasonAnswer(MeasuresAnswer):
 class ShadowAnswer(Answer):
     """Figures of a shadow, which judges the stream a second time with other thresholds."""
 
-    judging: bool = Field(description="Whether it is judging: not on a standby, nor once it has failed.")
+    judging: bool = Field(description="Whether it is judging: not during a start, on a standby, or once it has failed.")
     articles: int = Field(description="Number of articles that it has judged since the service started.")
     disagreements: dict[str, int] = Field(description="Number of those that it judged differently, by kind.")
 

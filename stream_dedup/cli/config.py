@@ -50,7 +50,7 @@ def config_command(
 
 def _registration(shape: Shapes, name: FormatName) -> dict[str, str]:
     if name == "json":
-        fail("output.format = json: there is no schema to register", EXIT_USAGE)
+        fail("output.format = json has no schema to register: set it to avro, protobuf or json-schema", EXIT_USAGE)
     from stream_dedup.encode.registered import registration
     from stream_dedup.encode.shapes import CLUSTER, LINK
 

@@ -262,7 +262,8 @@ def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 def _shadow(shadow: ShadowAnswer) -> list[str]:
     """Return the state and the disagreements of a shadow, in lines."""
-    judges = "running" if shadow.judging else "not running: on a standby, or it failed (shadow_ended in the log)"
+    silent = "not running: the service is starting or a standby, or the shadow failed (shadow_ended in the log)"
+    judges = "running" if shadow.judging else silent
     found = shadow.disagreements
     otherwise = f"{sum(found.values()):,} of {counted(shadow.articles, 'article')} decided differently"
     return [judges, otherwise, *(_share(name, count, shadow.articles) for name, count in _largest(found))]

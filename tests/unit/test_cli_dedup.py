@@ -97,6 +97,7 @@ def test_dedup_on_a_state_in_use_exits_with_3(invoke: Invoke, articles: Path, tm
         result = invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
     assert result.exit_code == 3
     assert "in use by another process" in one_line(result.stderr)
+    assert "--state" in one_line(result.stderr)
 
 
 def test_dedup_on_a_state_of_other_settings_exits_with_1(invoke: Invoke, articles: Path, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from stream_dedup.index.stores.store import StoreDamagedError, StoreError, StoreFullError, StoreLockedError
 
+# Where users name the directory of a state.
+_NAMED = "state.directory, for files `dedup --state`"
 # What to do about a damaged state.
 REPAIR = (
     "restore the state from its changelog (`stream-dedup state restore --fresh`), replace it with a snapshot, or "
@@ -26,7 +28,7 @@ def store_error(action: str, directory: Path, error: Exception) -> StoreError:
     if "lock file" in text or "lock hold by" in text:
         return StoreLockedError(
             f"state directory {directory} is in use by another process: stop that process, or give this one a "
-            "directory of its own (state.directory)"
+            f"directory of its own ({_NAMED})"
         )
     if "No space left" in text or "Disk quota exceeded" in text:
         return StoreFullError(
@@ -35,14 +37,14 @@ def store_error(action: str, directory: Path, error: Exception) -> StoreError:
     if "Permission denied" in text:
         return StoreError(
             f"cannot {action} the state directory {directory}: permission denied; grant it to the user that this "
-            f"process runs as, or name another directory (state.directory) ({text})"
+            f"process runs as, or name another directory ({_NAMED}) ({text})"
         )
     if "Read-only file system" in text:
         return StoreError(
             f"cannot {action} the state directory {directory}: its file system is read-only; mount it writable, or "
-            f"name another directory (state.directory) ({text})"
+            f"name another directory ({_NAMED}) ({text})"
         )
     missing = "No such file" in text and any(directory.glob("CURRENT"))
     if "Corruption" in text or missing:
         return StoreDamagedError(f"cannot {action} the state directory {directory}: it is damaged; {REPAIR} ({text})")
-    return StoreError(f"cannot {action} the state directory {directory}: {text}; see state.directory")
+    return StoreError(f"cannot {action} the state directory {directory}: {text}; see {_NAMED}")
