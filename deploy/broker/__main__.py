@@ -21,7 +21,7 @@ from deploy.broker import (
 
 
 def main() -> int:
-    """Run the command line and return the exit status."""
+    """Run a Kafka broker until Ctrl-C or SIGTERM, and print its address."""
     options = _options()
     try:
         if options.fetch:

@@ -415,7 +415,7 @@ def _check(bootstrap: str, topics: Topics, directory: Path, flags: tuple[str, ..
 
 
 def main() -> int:
-    """Run, report, and return 1 if the promise was broken."""
+    """Run the service under constant load and random faults; the exit code is 1 if the promise was broken."""
     options = _options()
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="stream-dedup-soak-") as directory:

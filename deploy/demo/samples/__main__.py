@@ -11,7 +11,7 @@ from deploy.demo.samples import sample_stream
 
 
 def main() -> None:
-    """Read the command line, write the file if one is named, print the counts."""
+    """Count the sample messages of each kind, and write the sound ones to a file if one is named."""
     parser = ArgumentParser(prog="python -m deploy.demo.samples", description=main.__doc__)
     parser.add_argument("--out", type=Path, help="file for the sound articles, one JSON object per line")
     out: Path | None = parser.parse_args().out
