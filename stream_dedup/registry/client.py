@@ -7,6 +7,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -42,6 +43,9 @@ def make_client(properties: Mapping[str, str]) -> SchemaRegistryClient:
     for name in _OWN:
         if name in properties:
             raise SettingsError(f"registry.{name}: remove it, since the service itself retries for as long as it takes")
+    for name, value in properties.items():
+        if name.endswith(".location") and not Path(value).exists():  # the client's own error does not say which one
+            raise SettingsError(f"registry.{name} = {value!r}: there is no such file")
     try:
         given = {name: _number(name, value) if name in _NUMBERS else value for name, value in properties.items()}
         ours = {"timeout": _TIMEOUT_SECONDS, "max.retries": 0, **_authorities(properties)}

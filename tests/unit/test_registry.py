@@ -213,8 +213,8 @@ def test_each_schema_is_asked_for_once() -> None:
         ({"timeout": "soon"}, "registry.timeout"),
         ({"max.retries": "3"}, "registry.max.retries"),
         ({"basic.auth.user.info": "hunter2"}, "basic.auth.user.info"),
-        ({"ssl.ca.location": "/no/such/file.pem"}, "No such file"),
-        ({"ssl.key.location": "/no/such/file.pem"}, "ssl.certificate.location"),
+        ({"ssl.ca.location": "/no/such/file.pem"}, "ssl.ca.location = '/no/such/file.pem': there is no such file"),
+        ({"ssl.key.location": __file__}, "ssl.certificate.location"),
     ],
 )
 def test_properties_that_are_of_no_use_are_told_before_anything_is_sent(properties: dict[str, str], fault: str) -> None:

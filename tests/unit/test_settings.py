@@ -527,6 +527,15 @@ def test_all_properties_that_are_refused_are_told() -> None:
     assert sorted(line.partition(": ")[0] for line in lines) == sorted(f"kafka.{n} = {v!r}" for n, v in given.items())
 
 
+@pytest.mark.parametrize("given", [(), ("sasl.username=me",)], ids=["neither", "username"])
+def test_missing_password_is_one_fault(given: tuple[str, ...]) -> None:
+    """It is told once, not again for each client, nor because the user name was left out to find other faults."""
+    flags = ["security.protocol=sasl_ssl", "sasl.mechanism=PLAIN", *given]
+    with pytest.raises(SettingsError, match=r"sasl\.password must be set") as told:
+        check_properties(load_settings(flags=[f"kafka.{flag}" for flag in flags]))
+    assert len(str(told.value).splitlines()) == 1
+
+
 def test_secrets_are_not_in_what_is_refused() -> None:
     """Neither for misspelt properties nor in librdkafka's own messages."""
     flags = ["sasl.pasword=hunter2", "ssl.key.pem=hunter2", "security.protocol=ssl"]

@@ -355,10 +355,12 @@ def check_properties(settings: Settings) -> None:
     for check in checks:
         # librdkafka reports one at a time: what it refuses is left out until it accepts the rest.
         while (error := _error_of(check, settings.model_copy(update={"kafka": given}))) is not None:
+            if not error.names:
+                # Perhaps only because of what is left out.
+                faults = faults or {str(error): None}
+                break
             faults |= dict.fromkeys(str(error).splitlines())
             given = {name: value for name, value in given.items() if name not in error.names}
-            if not error.names:
-                break
     if faults:
         raise SettingsError("\n".join(faults))
 
