@@ -55,13 +55,15 @@ class Lookup:
         view: the state.
         duplicates: relations that make an article a duplicate.
         cutoff_ms: beginning of the window, milliseconds since 1970 in UTC; anything older is treated as forgotten.
+        scoped: whether articles can have a scope.
     """
 
-    def __init__(self, view: View, duplicates: Iterable[Relation], cutoff_ms: int) -> None:
+    def __init__(self, view: View, duplicates: Iterable[Relation], cutoff_ms: int, *, scoped: bool = False) -> None:
         self._view = view
         self._live = view.progress.live
         self._cutoff_ms = cutoff_ms
         self._duplicates = frozenset(duplicates)
+        self._scoped = scoped
 
     def record(self, name: str) -> ArticleRecord:
         """Return the record of an article.
@@ -75,10 +77,15 @@ class Lookup:
         record = self.known(name)
         if record is None:
             raise UnknownArticleError(
-                f"no article {quoted(id_of(name))} is known{_in_scope(scope_of(name))}: it was never judged, was "
+                f"no article {quoted(id_of(name))} is known{self._in_scope(scope_of(name))}: it was never judged, was "
                 "withdrawn, or is older than the window"
             )
         return record
+
+    def _in_scope(self, scope: str) -> str:
+        if scope:
+            return f" in the scope {scope!r}"
+        return " without a scope" if self._scoped else ""
 
     def known(self, name: str) -> ArticleRecord | None:
         """Return the record of an article by its name, None if it is not known."""
@@ -287,7 +294,3 @@ def _moment(record: ArticleRecord) -> int:
     """Return when an article was published, else received, else decided on; milliseconds since 1970 in UTC."""
     known = (moment for moment in (record.published_ms, record.first_ms) if moment is not None)
     return next(known, record.decided_ms)
-
-
-def _in_scope(scope: str) -> str:
-    return f" in the scope {scope!r}" if scope else ""

@@ -298,7 +298,8 @@ class QueryService(SelfClosing):
             return self._loaded
 
     def _lookup(self, view: View) -> Lookup:
-        return Lookup(view, self._settings.verify.duplicates, self._cutoff_ms(view.progress))
+        scoped = self._settings.input.scoped
+        return Lookup(view, self._settings.verify.duplicates, self._cutoff_ms(view.progress), scoped=scoped)
 
     def _cutoff_ms(self, progress: Progress) -> int:
         return self._window.moment(progress.stream_ms).cutoff_ms

@@ -24,7 +24,7 @@ class ScopeReader:
 
     def __init__(self, settings: InputSettings, paths: Paths) -> None:
         self._header = settings.scope_header
-        self._used = bool(settings.scope_header or settings.fields.scope)
+        self._used = settings.scoped
         self._required = settings.scope_missing == "dead"
         self._paths = paths
 

@@ -149,6 +149,11 @@ class InputSettings(Group):
                 raise ValueError(f"input.formats: {name!r} is not one of input.topics ({', '.join(self.topics)})")
         return self
 
+    @property
+    def scoped(self) -> bool:
+        """Whether messages can have a scope."""
+        return bool(self.scope_header or self.fields.scope)
+
     def format_of(self, topic: str) -> FormatName:
         """Return the format of a topic: its own, that of the first regular expression that matches, or the default."""
         if topic in self.formats:
@@ -169,7 +174,7 @@ class InputSettings(Group):
 
     @model_validator(mode="after")
     def _scopes_looked_for(self) -> Self:
-        if self.scope_missing == "dead" and not (self.scope_header or self.fields.scope):
+        if self.scope_missing == "dead" and not self.scoped:
             raise ValueError("input.scope_missing = dead requires input.scope_header or input.fields.scope")
         return self
 

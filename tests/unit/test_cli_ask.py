@@ -145,6 +145,7 @@ def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most:
     [
         (("article", "nobody"), 1, "no article 'nobody' is known"),
         (("cluster", "nobody", "--scope", "x"), 1, "in the scope 'x'"),
+        (("article", "nobody", "-s", "input.scope_header=tenant"), 1, "is known without a scope"),
         (("similar", "-"), 2, "- is blank"),
         (("similar", "/no/such/file"), 2, "error: /no/such/file: there is no such file"),
         (("similar", "/"), 2, "/ is a directory: give a text file"),
