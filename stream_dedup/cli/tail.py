@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stream_dedup.article import Announcement, Relation
-from stream_dedup.cli.ask import JsonOption, as_id, as_text
+from stream_dedup.cli.ask import as_id, as_text
 from stream_dedup.cli.terminal import (
     EXIT_USAGE,
     ConfigOption,
@@ -84,15 +84,15 @@ def tail_command(
     shadow: Annotated[
         bool, typer.Option("--shadow", help="Show instead where the shadow disagrees (shadow.enabled).")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each decision as a line of JSON.")] = False,
     config: ConfigOption = None,
     flags: SetOption = None,
 ) -> None:
     """Show decisions as they are published, one per line, until Ctrl-C.
 
     They are read from the output topics without joining a consumer group. Filters may be repeated: a decision must
-    match at least one of each kind given. With --json, each decision is one line of JSON, for pipes. With --shadow,
-    both decisions on an article are shown, and it is enough if either matches.
+    match at least one of each kind given. With --shadow, both decisions on an article are shown, and it is enough if
+    either matches.
     """
     settings = settings_of(config, flags)
     if last and beginning:
