@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -14,6 +15,8 @@ from confluent_kafka import Producer
 from stream_dedup.article import Origin
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.kafka.messages import Messages
+from stream_dedup.stream.kafka.places import timestamp_of
+from tests.stream.messages import article, produce
 from tests.stream.topics import create_topic, named_topics
 
 _LATER_MS = 1_800_000  # how far ahead the newest messages are dated; brokers accept an hour at most
@@ -86,3 +89,11 @@ def test_message_at_an_offset(bootstrap: str, topic: str) -> None:
         assert found is not None
         assert found.value() == b"new 7"
         assert messages.at(Origin(topic, 1, _HELD, 0)) is None
+
+
+def test_message_that_came_without_a_timestamp_has_none(bootstrap: str, topic: str) -> None:
+    """In the topic it has -1, which is no moment of 1969: its articles would be decades old, and the lag as long."""
+    offsets = produce(bootstrap, topic, [replace(article("a", "b"), timestamp_ms=-1), article("c", "d")])
+    with closing(Messages(_settings(bootstrap))) as messages:
+        dated = [messages.at(Origin(topic, 0, offset)) for offset in offsets]
+        assert [timestamp_of(message) is None for message in dated if message is not None] == [True, False]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import Message
 
 from stream_dedup.article import Article, Origin, Withdrawal
 from stream_dedup.decode import Decoder, Reason, UndecodableError
@@ -16,7 +16,7 @@ from stream_dedup.observe.faults import raised_at
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.registry import RegistryError
 from stream_dedup.stream.kafka.headers import message_size, readable_headers
-from stream_dedup.stream.kafka.places import offset_of, place_of
+from stream_dedup.stream.kafka.places import offset_of, place_of, timestamp_of
 from stream_dedup.trace import Trace, trace_of
 
 log = structlog.get_logger()
@@ -77,10 +77,4 @@ def _tell(message: Message, error: Exception) -> None:
 
 
 def _origin(message: Message, trace: Trace | None) -> Origin:
-    kind, timestamp = message.timestamp()
-    return Origin(
-        *place_of(message),
-        offset_of(message),
-        None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
-        trace,
-    )
+    return Origin(*place_of(message), offset_of(message), timestamp_of(message), trace)

@@ -16,7 +16,6 @@ import structlog
 from confluent_kafka import (
     OFFSET_BEGINNING,
     OFFSET_END,
-    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     KafkaError,
     KafkaException,
@@ -35,7 +34,7 @@ from stream_dedup.stream.kafka.clients import (
     is_transient,
     make_consumer,
 )
-from stream_dedup.stream.kafka.places import Place, offset_of, offsets_of, place_of
+from stream_dedup.stream.kafka.places import Place, offset_of, offsets_of, place_of, timestamp_of
 from stream_dedup.stream.kafka.topics import matching_topics
 
 _CHUNK = 64  # messages taken at a time, so that a batch of huge ones is noticed before it fills the memory
@@ -204,7 +203,7 @@ class Source:
         """
         self._batches.remove(batch)
         self.mark_recorded(positions)
-        self._committed_ms |= {place: _timestamp_ms(message) for place, message in batch.last.items()}
+        self._committed_ms |= {place: timestamp_of(message) for place, message in batch.last.items()}
         if batch.moved:
             self._read_on(batch.newest.keys())
         if self._commit.guarantee != "exactly_once":
@@ -285,7 +284,7 @@ class Source:
             if high >= 0:
                 messages = max(0, high - (position.offset if position.offset >= 0 else start)) + waiting[place]
                 first = oldest.get(place)
-                since_ms = _timestamp_ms(first) if first is not None else self._committed_ms.get(place)
+                since_ms = timestamp_of(first) if first is not None else self._committed_ms.get(place)
                 lags[place] = Lag(messages, since_ms if messages else None)
         return lags
 
@@ -406,8 +405,3 @@ class Source:
 
 def _named(partitions: list[TopicPartition]) -> list[str]:
     return sorted(f"{partition.topic}/{partition.partition}" for partition in partitions)
-
-
-def _timestamp_ms(message: Message) -> int | None:
-    kind, timestamp = message.timestamp()
-    return None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp

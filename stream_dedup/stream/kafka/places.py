@@ -1,13 +1,14 @@
 """Places in the input: a state's position in each partition, and the identity by which it knows a topic.
 
-Knows names, numbers and offsets; knows nothing of who reads or writes.
+Knows names, numbers, offsets and timestamps; knows nothing of who reads or writes.
 """
 
 from collections.abc import Collection, Mapping
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message, TopicPartition
 
 Place = tuple[str, int]  # topic and partition
+_NO_TIMESTAMP = -1  # in Kafka's message format
 IDENTITY = -1  # in place of a partition: the position is then the topic's identity, which changes if it is recreated
 
 
@@ -19,6 +20,13 @@ def place_of(message: Message) -> Place:
 def offset_of(message: Message) -> int:
     """Return the offset of a message."""
     return int(message.offset() or 0)
+
+
+def timestamp_of(message: Message) -> int | None:
+    """Return the timestamp of a message, milliseconds since 1970 in UTC; None if it has none."""
+    kind, timestamp = message.timestamp()
+    # A producer that gives none sends -1, which librdkafka hands over as if it were a time.
+    return None if kind == TIMESTAMP_NOT_AVAILABLE or timestamp == _NO_TIMESTAMP else timestamp
 
 
 def in_input(positions: Mapping[Place, int]) -> dict[Place, int]:

@@ -10,7 +10,6 @@ from itertools import chain
 
 import numpy as np
 import structlog
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from stream_dedup.article import Withdrawn
 from stream_dedup.engine.dedup import Deduplicator
@@ -22,7 +21,7 @@ from stream_dedup.index.lookup.candidates import LANDMARK, SIMHASH
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.commit.pipeline import Committed
 from stream_dedup.stream.input.source import Lag, Source
-from stream_dedup.stream.kafka.places import Place
+from stream_dedup.stream.kafka.places import Place, timestamp_of
 
 _GAUGE_SECONDS = 1.0
 _REPORT_SECONDS = 30.0
@@ -74,8 +73,8 @@ class Meter:
         for _, error in committed.dead:
             metrics.dead_letters.labels(error.reason).inc()
             self._outcomes["dead"] += 1
-        told = (message.timestamp() for message in committed.messages)
-        stamps_ms = np.array([stamp_ms for kind, stamp_ms in told if kind != TIMESTAMP_NOT_AVAILABLE], np.int64)
+        told = map(timestamp_of, committed.messages)
+        stamps_ms = np.array([stamp_ms for stamp_ms in told if stamp_ms is not None], np.int64)
         metrics.decision_seconds.observe_all(np.maximum(0, time.time_ns() // 1_000_000 - stamps_ms) / 1000)
 
     def judged_without_publishing(self, articles: int) -> None:
