@@ -218,9 +218,11 @@ def test_message_that_no_output_takes_does_not_stop_the_service(bootstrap: str, 
     image, more = base64.b64encode(rng.randbytes(700_000)).decode(), rng.randbytes(200_000)
     sound = Incoming(json.dumps({"id": "heavy", "body": bodies()[0], "image": image}).encode())
     broken = Incoming(json.dumps({"id": "broken", "image": image}).encode())
-    headers: Headers = [("screenshot", more)]
-    heavy = [replace(sound, headers=headers), replace(broken, headers=headers), replace(broken, key=more)]
-    with Service(tmp_path, bootstrap, topics) as service:
-        produce(bootstrap, topics.input, [*heavy, article("light", bodies()[1])])
-        assert collect(bootstrap, topics, 4, service).total() == 4
+    one: Headers = [("screenshot", more)]
+    many: Headers = [(f"标{number}", None) for number in range(120_000)]  # fewer characters than bytes
+    heavy = [replace(message, headers=headers) for message in (sound, broken) for headers in (one, many)]
+    sent = [*heavy, replace(broken, key=more), article("light", bodies()[1])]
+    with Service(tmp_path, bootstrap, topics, "kafka.producer.compression.type=none") as service:
+        produce(bootstrap, topics.input, sent)
+        assert collect(bootstrap, topics, len(sent), service).total() == len(sent)
         service.stop()

@@ -14,10 +14,13 @@ from stream_dedup.settings import OWN_HEADERS
 
 Headers = list[tuple[str, str | bytes | None]]
 
+_LENGTHS_BYTES = 6  # of a header's name and content, each below 2^20
 
-def message_size(value: bytes | None, key: bytes | None, headers: Sequence[tuple[str, str | bytes | None]]) -> int:
-    """Return the bytes of a message."""
-    return len(value or b"") + len(key or b"") + sum(len(name) + len(content or b"") for name, content in headers)
+
+def message_size(value: bytes | None, key: bytes | None, headers: Sequence[Header]) -> int:
+    """Return the bytes that a message takes in a topic, or a few more."""
+    named = sum(len(name.encode()) + len(content or b"") + _LENGTHS_BYTES for name, content in headers)
+    return len(value or b"") + len(key or b"") + named
 
 
 def trace_headers(origin: Origin | None) -> Headers:
