@@ -9,7 +9,7 @@ from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.protocol import Step
-from tests.stream.topics import create_topic
+from tests.stream.topics import create_topic, delete_topic
 from tests.stream.writing import RECORDS, Stage, steps
 
 
@@ -41,9 +41,18 @@ def test_without_transactions_a_refused_output_keeps_the_records_back(stage: Sta
     writer = stage.writer_without_transactions()
     writer.begin()
     writer.send(f"{stage.name}.small", b"a", os.urandom(5_000), [])
-    with pytest.raises(BrokerError, match=r"max\.message\.bytes"):
+    with pytest.raises(BrokerError, match=rf"{stage.name}\.small.*max\.message\.bytes"):
         writer.commit(RECORDS, {}, None)
     assert stage.ends(stage.changelog) == (0, 0)
+
+
+def test_without_transactions_a_topic_that_was_deleted_is_named(stage: Stage) -> None:
+    """The error says which one to create."""
+    writer = stage.writer_without_transactions(producer_topic_metadata_propagation_max_ms="100")
+    begin_and_commit(writer, stage)
+    delete_topic(stage.bootstrap, stage.output)
+    with pytest.raises(BrokerError, match=f"a message to {stage.output}: .*create the topic"):
+        begin_and_commit(writer, stage)
 
 
 @pytest.mark.parametrize("when", ["at the beginning", "amid the outputs"])

@@ -77,6 +77,11 @@ class AtLeastOnceWriter(Writer):
         self._served(partial(self._producer.flush, SLICE_SECONDS))
         self._fault = None
 
+    def _check_reports(self) -> None:
+        # In a transaction all messages fail together; here the first that does is the cause.
+        if self._fault is not None and self._failed is not None:
+            self._give_up(f"the broker did not accept a message to {self._failed.topic()}", self._fault)
+
     def _give_up(self, what: str, fault: KafkaError) -> NoReturn:
         raise self._final(what, fault)
 

@@ -29,6 +29,7 @@ _REFUSED = {
     KafkaError.POLICY_VIOLATION: "check the broker's policies",
     KafkaError.TOPIC_EXCEPTION: "choose another topic",
     KafkaError._UNKNOWN_TOPIC: "create the topic",  # noqa: SLF001  # the same
+    KafkaError._UNKNOWN_PARTITION: "create the topic",  # noqa: SLF001  # the same, of one that was deleted
     KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic",
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the right Write on the topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "grant the right Read on the consumer group",

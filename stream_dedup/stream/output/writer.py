@@ -63,6 +63,7 @@ class Writer(ABC):
         self._recurring_faults = RecurringFaults()
         self._unserved = 0  # messages since reports were last handled
         self._fault: KafkaError | None = None
+        self._failed: Message | None = None  # with the fault
         self._behind: int | None = None
 
     @abstractmethod
@@ -225,17 +226,18 @@ class Writer(ABC):
             self._give_up("cannot write", fault)
 
     def _check_reports(self) -> None:
+        """Give up if a message was not accepted."""
         if self._fault is not None:
             self._give_up("the broker did not accept a message", self._fault)
 
     # librdkafka calls these with an exception pending if it has just failed for good: then any call in them fails.
 
-    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._fault is None:
-            self._fault = error
+            self._fault, self._failed = error, message
 
     def _logged(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
             self._behind = (message.offset() or 0) + 1
         elif self._fault is None:
-            self._fault = error
+            self._fault, self._failed = error, message
