@@ -6,6 +6,7 @@ Knows the four paths; knows nothing of what the values mean.
 import socket
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from socketserver import ThreadingMixIn
 from types import TracebackType
 from typing import Self
@@ -29,6 +30,11 @@ class _Server6(_Server):
 
 class _QuietHandler(WSGIRequestHandler):
     timeout = 10  # seconds a client may keep a thread waiting
+
+    def handle(self) -> None:
+        """Answer a request; a client that sends none in time, or goes away, is no fault."""
+        with suppress(TimeoutError, ConnectionError):
+            super().handle()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the overridden name
         """Keep probes and scrapes out of the log."""

@@ -15,6 +15,7 @@ import pytest
 from stream_dedup.ask.figures import FiguresReader, ShadowFigures, figures_of
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import Family, Puts
+from stream_dedup.observe import http
 from stream_dedup.observe.health import Awaited, Health
 from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.memory import show_memory
@@ -259,3 +260,17 @@ def test_other_methods_are_refused() -> None:
     with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
         status, headers, _ = _told(monitoring.url, "POST", "/metrics")
     assert (status, headers["Allow"]) == (b"HTTP/1.0 405 Method Not Allowed", "GET, HEAD")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost:"])
+def test_client_that_sends_no_whole_request_leaves_nothing_in_the_log(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is disconnected after a while; the library's own traceback would be no event of the catalogue."""
+    monkeypatch.setattr(http._QuietHandler, "timeout", 0.05)  # noqa: SLF001  # so that a test need not wait as long
+    with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
+        place = urlsplit(monitoring.url)
+        with socket.create_connection((place.hostname or "", place.port or 0), timeout=10) as connection:
+            connection.sendall(sent)
+            assert connection.recv(1) == b""
+    assert capfd.readouterr() == ("", "")
