@@ -229,3 +229,13 @@ def test_room_is_less_than_the_topic_takes(bootstrap: str, name: str) -> None:
     """The room leaves space for what the service adds to a message."""
     create(bootstrap, name, config={"max.message.bytes": "3000000"})
     assert 2_900_000 < Topics(settings(bootstrap, name)).max_message_bytes(name) < 3_000_000
+
+
+@pytest.mark.parametrize("limit", ["message.max.bytes=2000000", "producer.queue.buffering.max.kbytes=1953"])
+def test_room_is_no_more_than_the_producer_takes(bootstrap: str, name: str, limit: str) -> None:
+    """Otherwise a message between the two limits would end the service at every start."""
+    create(bootstrap, name, config={"max.message.bytes": "3000000"})
+    made = settings(bootstrap, name)
+    prop, _, value = limit.partition("=")
+    limited = made.model_copy(update={"kafka": {**made.kafka, prop: value}})
+    assert 1_900_000 < Topics(limited).max_message_bytes(name) < 2_000_000

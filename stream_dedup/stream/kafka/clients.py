@@ -221,6 +221,12 @@ def producer_properties(settings: Settings, transactional_id: str = "") -> dict[
     return _merged("producer", defaults, settings.kafka, {**_FIXED_PRODUCER, "transactional.id": transactional_id})
 
 
+def max_produced_bytes(settings: Settings) -> int:
+    """Return the largest message that the producer takes, in bytes."""
+    properties = producer_properties(settings)
+    return min(int(properties["message.max.bytes"]), int(properties["queue.buffering.max.kbytes"]) << 10)
+
+
 def _merged(
     role: str, defaults: Mapping[str, str], given: Mapping[str, str], fixed: Mapping[str, str]
 ) -> dict[str, str]:

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
 
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings, is_expression, topic_matches
-from stream_dedup.stream.kafka.clients import BrokerError, connection_advice, make_admin
+from stream_dedup.stream.kafka.clients import BrokerError, connection_advice, make_admin, max_produced_bytes
 
 _ADMIN_SECONDS = 20.0
 _SLICE_SECONDS = 1.0  # of a wait
@@ -148,14 +148,15 @@ class Topics:
     def max_message_bytes(self, topic: str) -> int:
         """Return the largest incoming message that fits a topic, in bytes of value, key and headers together.
 
-        That leaves room for what the service adds. If the broker does not report the topic's limit, because rights are
-        missing, Kafka's default is assumed.
+        That leaves room for what the service adds, and is no more than the producer takes. If the broker does not
+        report the topic's limit, because rights are missing, Kafka's default is assumed.
         """
         try:
             limit = int(self._configuration(topic)["max.message.bytes"])
         except (KafkaException, KeyError, ValueError) as error:
             log.warning("topic_limit_unknown", topic=topic, assumed=_DEFAULT_MAX_MESSAGE, error=str(error))
             limit = _DEFAULT_MAX_MESSAGE
+        limit = min(limit, max_produced_bytes(self._settings))
         return max(limit - _OWN_BYTES, limit // 2)
 
     def exists(self, topic: str) -> bool:

@@ -28,7 +28,7 @@ class Sink:
         settings: the topics.
         writer: sends.
         encoder: of links and clusters.
-        dead_room: the largest message that the dead-letter topic accepts, in bytes.
+        dead_room: the largest message that fits the dead-letter topic, in bytes.
     """
 
     def __init__(self, settings: OutputSettings, writer: Writer, encoder: Encoder, dead_room: int) -> None:
@@ -87,7 +87,7 @@ class Sink:
     def dead_letter(self, message: Message, error: UndecodableError) -> None:
         """Send a message that cannot be judged to the dead-letter topic, as it arrived, with the reason.
 
-        What the topic has no room for is left out: first the value, then the headers, then the key; a header says so.
+        What there is no room for is left out: first the value, then the headers, then the key; a header says so.
         """
         value, key, headers = message.value(), message.key(), incoming_headers(message)
         unreadable = {} if headers is not None else {"headers_left_out": "names that are not valid UTF-8"}
@@ -101,7 +101,7 @@ class Sink:
             offset=str(message.offset()),
         )
         if value is not None and message_size(value, key, headers) > self._dead_room:
-            own += _own_headers(value_left_out=f"{len(value)} bytes, the topic has room for {self._dead_room}")
+            own += _own_headers(value_left_out=f"{len(value)} bytes, there is room for {self._dead_room}")
             value = None
         if headers and message_size(value, key, headers) > self._dead_room:
             own += _own_headers(headers_left_out=", ".join(name[:_LONGEST_NAME] for name, _ in headers))
