@@ -45,6 +45,7 @@ from stream_dedup.scope import id_of, scope_hash
 from stream_dedup.stopwatch import Stopwatch
 
 _SAME_ARTICLE = frozenset({Relation.REDELIVERY, Relation.REVISION})  # links to an earlier text of the same id or URL
+_FEWEST = 8  # articles that are looked at together, however few of the last ones could be judged
 _NO_TIMES: I64 = np.empty(0, np.int64)
 
 
@@ -185,10 +186,13 @@ class Batch:
 
     def _of_epoch(self, articles: Sequence[Article], times: Times, places: I64) -> Iterator[Decision]:
         """Yield the decisions on articles of one epoch, which only the last may end: one set of features serves all."""
-        features, start = self._features(articles, places - self._withdrawals), 0
+        features, start, most = self._features(articles, places - self._withdrawals), 0, len(articles)
         while start < len(articles):
-            part = features.part(start, len(articles))
-            decisions = self._run(articles[start:], part, times.at(np.arange(start, len(articles))), places[start:])
+            stop = min(start + most, len(articles))
+            part = features.part(start, stop)
+            decisions = self._run(articles[start:stop], part, times.at(np.arange(start, stop)), places[start:stop])
+            # If all have the same URL, each is judged alone: looking at all the rest every time would be quadratic.
+            most = max(_FEWEST, 2 * len(decisions))
             start += len(decisions)
             yield from decisions
 

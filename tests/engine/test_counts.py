@@ -4,15 +4,18 @@ The limits are a tenth above the counts when they were set. To go over one, rais
 commit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from stream_dedup import Deduplicator, EngineSettings
+from stream_dedup import Article, Deduplicator, EngineSettings
+from stream_dedup.arrays import U64
+from stream_dedup.engine.versions import PriorVersions, VersionFinder
+from stream_dedup.engine.window import Times
 from stream_dedup.index.runs import shelf
 from stream_dedup.index.stores.rocks import RocksStore
-from stream_dedup.index.stores.store import Drop, Write
+from stream_dedup.index.stores.store import Drop, Store, Write
 from stream_dedup.settings import InputSettings
 from tests.benchmarks.throughput.articles import decoded, sample_articles
 
@@ -63,3 +66,28 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
 def test_an_article_costs_no_more(counts: dict[str, float], name: str, limit: float) -> None:
     """No count is over its limit, nor below half of it: such a limit would no longer catch anything."""
     assert limit / 2 < counts[name] <= limit * _WITHIN, str(counts)
+
+
+def test_articles_of_one_url_are_not_looked_at_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each revises the one before it and waits for it; looking at all the rest each time would be 50 times as much."""
+    looked_at: list[int] = []
+    find = VersionFinder.find
+
+    def counted(
+        finder: VersionFinder,
+        store: Store,
+        live: Sequence[int],
+        articles: Sequence[Article],
+        contents: U64,
+        times: Times,
+    ) -> PriorVersions:
+        looked_at.append(len(articles))
+        return find(finder, store, live, articles, contents, times)
+
+    monkeypatch.setattr(VersionFinder, "find", counted)
+    bodies = [article.body for article in decoded(sample_articles(100), InputSettings())]
+    articles = [Article(str(n), f"{n} {body}", url="http://a/") for n, body in enumerate(bodies)]
+    with Deduplicator() as engine:
+        engine.add_batch(articles)
+    assert len(looked_at) == 100
+    assert sum(looked_at) < 10 * 100
