@@ -1,5 +1,6 @@
 """The topics that the service creates, those that it refuses, and trimming the beginning of a changelog."""
 
+import json
 import re
 import socket
 import threading
@@ -16,11 +17,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
 )
 from structlog.testing import capture_logs
 
+from stream_dedup.engine.clusters import MOST_SOURCES, Cluster, cluster_fields
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.topics import StateTopics, Topics, state_topics
 from tests.stream.messages import Incoming, produce
-from tests.stream.topics import existing_topics
+from tests.stream.topics import LARGE, existing_topics
 from tests.stream.waiting import wait_until
 
 SECONDS = 20.0
@@ -89,6 +91,16 @@ def test_missing_topics_are_created_and_a_second_start_finds_them_right(bootstra
     }
     assert partitions(bootstrap, state.owner) == 1
     assert partitions(bootstrap, state.changelog) == 1
+
+
+def test_largest_cluster_fits_its_topic(bootstrap: str, name: str) -> None:
+    """As many sources as are counted by name, with the longest names: more than a topic takes by Kafka's default."""
+    Topics(settings(bootstrap, name)).prepare(state_topics(settings(bootstrap, name), DIGEST))
+    sources = {f"{number:03}".ljust(2_000, "\x01"): 1 for number in range(MOST_SOURCES)}
+    cluster = Cluster(0, "a", len(sources) - 1, 0, 0, sources, 0, ())
+    value = json.dumps(cluster_fields(cluster, 0))
+    limit = int(configuration(bootstrap, f"{name}.clusters")["max.message.bytes"])
+    assert len(value) < limit < LARGE  # which is the default of the tests' own broker
 
 
 def test_state_is_kept_by_compaction_alone(bootstrap: str, name: str) -> None:

@@ -36,7 +36,8 @@ _DIGEST = "[0-9a-f]+"  # of settings: how the name of a changelog ends
 _KAFKAS_OWN = "__"  # how the names of Kafka's internal topics begin
 _LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name continues after it
 
-_CLUSTERS = {"cleanup.policy": "compact"}
+# A cluster names up to 256 sources of 2,000 characters: more than the megabyte that Kafka takes by default.
+_CLUSTERS = {"cleanup.policy": "compact", "max.message.bytes": str(4 << 20)}
 _CHANGELOG = {
     # `delete` lets the owner cut off the beginning, which Kafka refuses for a topic that is only compacted. Neither
     # time nor size may delete anything: the index would be lost with it.
