@@ -1,12 +1,11 @@
 """Texts on the page: in the user's language, on any screen, with their differences, and harmless whatever they are.
 
-Knows languages, characters and screens; what the page tells of decisions is tested in test_page.
+Knows languages, characters and screens; what the page tells of decisions is tested in test_decisions_shown.
 """
 
 import random
 import re
 import unicodedata
-from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
@@ -16,9 +15,9 @@ from stream_dedup.api.problems import Code
 from stream_dedup.article import VerdictReason
 from stream_dedup.observe.health import Awaited
 from tests.stream.arguments import REPOSITORY
-from tests.stream.chromium import Watched, chromium, watched
+from tests.stream.chromium import Watched, watched
 from tests.stream.messages import article, produce
-from tests.stream.page_site import HOSTILE, HOSTILE_ID, PICTURE, SCRIPT, Site, running_site
+from tests.stream.page.site import HOSTILE, HOSTILE_ID, PICTURE, SCRIPT, Site
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _REVERSED = "\u202e"  # from here on right to left
@@ -29,27 +28,6 @@ _TURNING = (
 # Bidirectional control characters, by Unicode's bidirectional algorithm.
 _TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 _MARKS = {"LEFT-TO-RIGHT MARK", "RIGHT-TO-LEFT MARK", "ARABIC LETTER MARK"}
-
-
-@pytest.fixture(scope="module")
-def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A service with its API that has judged a story with copies, another story, and hostile text."""
-    with running_site(bootstrap, tmp_path_factory.mktemp("page")) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The machine's browser."""
-    with chromium(scrollbars=True) as one:
-        yield one
-
-
-@pytest.fixture
-def page(site: Site, browser: Browser) -> Iterator[Watched]:
-    """The page, open."""
-    with watched(browser, site.url) as one:
-        yield one.open()
 
 
 def test_hostile_text_is_shown_and_runs_nothing(page: Watched, site: Site) -> None:

@@ -1,6 +1,6 @@
 """The page, in a real browser on a real service: it shows what was decided, and answers what is asked.
 
-Knows what a reader sees and clicks; how texts are shown is tested in test_page_texts.
+Knows what a reader sees and clicks; how texts are shown is tested in test_texts_shown.
 """
 
 import re
@@ -16,34 +16,13 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from tests.stream.arguments import REPOSITORY, clean_environment
-from tests.stream.chromium import Watched, chromium, watched
+from tests.stream.chromium import Watched, watched
 from tests.stream.messages import article, produce
-from tests.stream.page_site import COPY, OTHER, STORY, Site, running_site
+from tests.stream.page.site import COPY, OTHER, STORY, Site
 from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _TOKEN = "a-token-of-some-length"  # noqa: S105  # used only in this test
-
-
-@pytest.fixture(scope="module")
-def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A service with its API that has judged a story with copies, another story, and hostile text."""
-    with running_site(bootstrap, tmp_path_factory.mktemp("page")) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The machine's browser."""
-    with chromium(scrollbars=True) as one:
-        yield one
-
-
-@pytest.fixture
-def page(site: Site, browser: Browser) -> Iterator[Watched]:
-    """The page, open."""
-    with watched(browser, site.url) as one:
-        yield one.open()
 
 
 def test_rate_and_shares_are_those_of_the_stream(page: Watched, site: Site) -> None:
