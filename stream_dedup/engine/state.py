@@ -109,7 +109,7 @@ class State:
         self._advance(change.steps, place)
         self.epoch_state = change.epoch_state.settled()
 
-    def replay(self, commits: Sequence[tuple[Commit, int]], topic: str) -> None:
+    def replay(self, commits: Sequence[tuple[Commit, int]], topic: str, begin: int = 0) -> None:
         """Apply commits from the changelog in one atomic write; very many of them, faster, in several writes.
 
         Call `refresh` before the next decision.
@@ -117,6 +117,7 @@ class State:
         Args:
             commits: commits in order, each with the offset after it.
             topic: topic of the changelog.
+            begin: where the changelog begins, for a state that has no position in it yet.
 
         Raises:
             ChangelogError: there is a gap between the state and the commits.
@@ -133,7 +134,7 @@ class State:
             progress = step.progress
         positions = {key: offset for commit, _ in commits for key, offset in commit.positions.items()}
         place = ChangelogPosition(topic, commits[-1][1])
-        puts = [*position_puts(positions), place.put(), *self._starts(before, commits)]
+        puts = [*position_puts(positions), place.put(), *self._starts(before, commits, begin)]
         if progress.judged - before.judged >= _MANY_ARTICLES:
             # The keys of removed entries are written first, as an entry is removed only once, and progress last: until
             # then, the same commits are replayed after a crash.
@@ -179,9 +180,9 @@ class State:
                     "again silently"
                 )
 
-    def _starts(self, before: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[Put]:
+    def _starts(self, before: Progress, commits: Sequence[tuple[Commit, int]], begin: int = 0) -> Iterator[Put]:
         """Yield the writes that record where in the changelog each generation begins."""
-        live, start = before.live, self._place.offset if self._place else 0
+        live, start = before.live, self._place.offset if self._place else begin
         for commit, offset in commits:
             after = commit.steps[-1].progress.live
             yield from (start_put(number, start) for number in after if number not in live)

@@ -98,7 +98,7 @@ def follow(engine: Deduplicator, log: Log, begin: int, groups: Sequence[int] = (
     waiting = list(commits(log, CommitReader(engine.state.index.format), begin))
     for group in (*groups, len(waiting)):
         if waiting[:group]:
-            engine.state.replay(waiting[:group], TOPIC)
+            engine.state.replay(waiting[:group], TOPIC, log.begin)
         waiting = waiting[group:]
 
 

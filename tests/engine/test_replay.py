@@ -106,8 +106,10 @@ def test_changelog_is_bounded_by_the_window() -> None:
     batches = parts(_long_stream(), set(range(3, 160, 3)))
     written(live, log, batches[:20])
     log.cut(live.state.changelog_start() or 0)
+    cut = log.begin
     copy = restored(log, _SETTINGS)
     with live, copy:
+        assert copy.state.changelog_start() == cut > 0
         written(copy, log, batches[20:])
         begin = copy.state.changelog_start()
         assert begin is not None

@@ -7,14 +7,14 @@ from contextlib import closing
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.state.changelog import ChangelogLostError, ChangelogReader, ChangelogTruncatedError, LogRecord
 from tests.stream.messages import Incoming, produce
-from tests.stream.topics import create_topic, existing_topics
+from tests.stream.topics import create_topic, delete_records, existing_topics
 from tests.stream.waiting import wait_until
 
 SECONDS = 20.0
@@ -55,13 +55,6 @@ def put(producer: Producer, topic: str, *keys: bytes) -> None:
     for key in keys:
         producer.produce(topic, b"of " + key, key)
     assert producer.flush(SECONDS) == 0
-
-
-def delete_records(bootstrap: str, topic: str, before: int) -> None:
-    """Delete the records before an offset."""
-    place = TopicPartition(topic, 0, before)
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_records([place])[place].result(SECONDS)
 
 
 def settle(reader: ChangelogReader, end: int) -> None:

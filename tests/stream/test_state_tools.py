@@ -9,15 +9,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import OFFSET_END
 
 from stream_dedup.index.stores.store import StoreFullError
 from stream_dedup.stream.state import restore
+from stream_dedup.stream.state.changelog import ChangelogTruncatedError
 from stream_dedup.stream.state.restore import verify
 from stream_dedup.stream.state.states import other_states
 from tests.stream.records import collect
 from tests.stream.service import Service, run_once
 from tests.stream.state_site import FLAGS, Site, copied, running_site
-from tests.stream.topics import changelogs, fresh_topics
+from tests.stream.topics import changelogs, delete_records, fresh_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -81,6 +83,22 @@ def test_replay_that_might_fill_the_disk_is_refused(
     with pytest.raises(StoreFullError, match=rf"the disk of {tmp_path / 'copy'} has 0 MB left.*--offline"):
         site.faults(flags, with_changelog=True)
     assert not site.faults(flags, with_changelog=False)
+
+
+def test_changelog_that_was_trimmed_since_is_told(bootstrap: str, tmp_path: Path) -> None:
+    """What a replay needs may be gone meanwhile. That is no fault of the state, and the message says what to do."""
+    with running_site(bootstrap, tmp_path) as site:
+        _, flags = copied(site.snapshot(tmp_path / "snapshot"), tmp_path)
+        (changelog,) = changelogs(bootstrap, site.topics)
+        delete_records(bootstrap, changelog, 1)
+        with pytest.raises(
+            ChangelogTruncatedError, match=rf"{changelog} begins at 1, .* needs it from 0 on: check again"
+        ):
+            site.faults(flags, with_changelog=True)
+        assert not site.faults(flags, with_changelog=False)
+        delete_records(bootstrap, changelog, OFFSET_END)
+        code, _, told = site.state("restore", flags=flags)
+        assert (code, "state restore --fresh" in " ".join(told.split())) == (1, True)
 
 
 def test_snapshot_of_a_running_service_is_a_state_of_its_own(site: Site, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ Knows what the broker lists; knows nothing of what the topics hold.
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -113,6 +113,13 @@ def delete_topic(bootstrap: str, name: str) -> None:
     admin = admin_of(bootstrap)
     admin.delete_topics([name])[name].result(ADMIN_SECONDS)
     wait_until(lambda: not partitions_of(admin, name), f"{name} is gone")
+
+
+def delete_records(bootstrap: str, topic: str, before: int) -> None:
+    """Delete the records of a topic's first partition before an offset."""
+    place = TopicPartition(topic, 0, before)
+    admin = admin_of(bootstrap)
+    admin.delete_records([place])[place].result(ADMIN_SECONDS)
 
 
 def delete_group(bootstrap: str, group: str) -> None:

@@ -42,8 +42,8 @@ class ChangelogFollower:
         self._pending: list[tuple[Commit, int]] = []
         self._stop: int | None = None
         self.replayed = 0  # articles
-        first, _ = reader.bounds()
-        reader.seek(self._start(first))
+        self._first, _ = reader.bounds()
+        reader.seek(self._start(self._first))
 
     def _start(self, first: int) -> int:
         place = self._state.place
@@ -134,7 +134,7 @@ class ChangelogFollower:
         if not self._pending:
             return
         judged = self._state.progress.judged
-        self._state.replay(self._pending, self._identity)
+        self._state.replay(self._pending, self._identity, self._first)
         self.replayed += self._state.progress.judged - judged
         self._pending = []
         self._heartbeat()

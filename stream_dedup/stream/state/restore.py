@@ -18,7 +18,7 @@ from stream_dedup.scratch import Scratch, remove_abandoned
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.topics import Topics, state_topics
-from stream_dedup.stream.state.changelog import ChangelogReader
+from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.state.replay import ChangelogFollower
 from stream_dedup.stream.state.states import (
     check_old_format,
@@ -46,6 +46,7 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
 
     Raises:
         StoreError: the directory is in use, holds a state of files, or cannot be read or written.
+        ChangelogTruncatedError: the state is older than what the changelog still holds.
         BrokerError: the broker refuses, or gives no answer.
         ChangelogError: the changelog cannot be read.
     """
@@ -60,7 +61,10 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
         discard(directory)
     with open_store(directory, settings.state) as store:
         state = State(store, settings, comparability(settings))
-        return catch_up(state, settings, names.changelog, topics.identity(names.changelog), report)
+        try:
+            return catch_up(state, settings, names.changelog, topics.identity(names.changelog), report)
+        except ChangelogTruncatedError as error:
+            raise ChangelogTruncatedError(f"{error}: run `stream-dedup state restore --fresh`") from None
 
 
 def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Iterator[str]:
@@ -78,6 +82,7 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
         StoreError: there is no such state, or it cannot be read.
         StoreFullError: its disk has no room for the replay.
         BrokerError: the broker refuses, or gives no answer.
+        ChangelogTruncatedError: the changelog no longer holds all that is in the state.
         ChangelogError: the changelog cannot be read.
     """
     digest = digest_of(settings)
@@ -103,7 +108,8 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
             RocksStore(Path(scratch) / "replay") as other_store,
         ):
             other = State(other_store, settings, comparability(settings))
-            catch_up(other, settings, names.changelog, identity, report, stop=place.offset)
+            begin = state.changelog_start() or 0
+            catch_up(other, settings, names.changelog, identity, report, begin=begin, stop=place.offset)
             yield from differences(store, other_store, lambda what, done: report(what, done, 0))
 
 
@@ -136,7 +142,14 @@ def opened_to_read(settings: Settings) -> RocksStore:
 
 
 def catch_up(
-    state: State, settings: Settings, changelog: str, identity: str, report: Report, stop: int | None = None
+    state: State,
+    settings: Settings,
+    changelog: str,
+    identity: str,
+    report: Report,
+    *,
+    begin: int | None = None,
+    stop: int | None = None,
 ) -> int:
     """Bring a state to the end of its changelog, or to an offset; return how many articles were replayed.
 
@@ -146,11 +159,20 @@ def catch_up(
         changelog: name of the topic.
         identity: its name and topic id, see `Topics.identity`.
         report: called with the progress.
+        begin: offset of the first record that is needed; None for what the changelog still holds.
         stop: offset after the last record to follow; None for the end.
+
+    Raises:
+        ChangelogTruncatedError: records that are needed were deleted.
     """
     with closing(ChangelogReader(settings, changelog)) as reader:
         follower = ChangelogFollower(state, reader, identity, lambda: None)
         first, end = reader.bounds()
+        if begin is not None and first > begin:
+            raise ChangelogTruncatedError(
+                f"{changelog} begins at {first}, but the state, as it was read, needs it from {begin} on: check again "
+                "or, if no service runs on this state, first run `stream-dedup state restore`"
+            )
         total = min(end, stop if stop is not None else end) - first
         follower.catch_up(lambda left: report("records of the changelog", total - left, total), stop)
         return follower.replayed
