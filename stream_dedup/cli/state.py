@@ -175,16 +175,13 @@ def snapshot_command(
 
 
 def _stats(settings: Settings) -> dict[str, Any]:
-    from stream_dedup.engine.dedup import comparability
-    from stream_dedup.engine.state import State
     from stream_dedup.index.records.ledger import FORMAT_VERSION
     from stream_dedup.stream.kafka.topics import state_topics
     from stream_dedup.stream.state.restore import opened_to_read
     from stream_dedup.stream.state.states import digest_of, is_of_files, other_states, state_to_read
 
     digest = digest_of(settings)
-    with opened_to_read(settings) as store:
-        state = State(store, settings, comparability(settings))
+    with opened_to_read(settings) as (store, state):
         progress, place, epoch_state = state.progress, state.place, state.epoch_state
         return {
             "directory": str(state_to_read(settings)),

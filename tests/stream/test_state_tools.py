@@ -7,11 +7,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from confluent_kafka import OFFSET_END
 
-from stream_dedup.index.stores.store import StoreFullError
+from stream_dedup.engine.state import State
+from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
 from stream_dedup.stream.state import restore
 from stream_dedup.stream.state.changelog import ChangelogTruncatedError
 from stream_dedup.stream.state.restore import verify
@@ -58,6 +60,14 @@ def test_sound_state_is_verified_while_the_service_runs(site: Site) -> None:
     code, printed, told = site.state("verify")
     assert code == 0, told
     assert "agrees with its changelog" in printed
+
+
+def test_file_that_is_merged_away_at_the_opening_is_no_damage(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A running service may remove a file after its name was read: the state is opened again."""
+    opened = Mock(side_effect=[StoreDamagedError("a file is missing"), DEFAULT], wraps=State)
+    monkeypatch.setattr(restore, "State", opened)
+    assert not site.faults(FLAGS, with_changelog=False)
+    assert opened.call_count == 2
 
 
 def test_replay_of_verify_lies_beside_the_state(site: Site) -> None:

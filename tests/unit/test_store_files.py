@@ -13,6 +13,7 @@ import pytest
 from stream_dedup.index.stores.errors import store_error
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import (
+    Family,
     FileStore,
     MemoryStore,
     StoreDamagedError,
@@ -153,3 +154,14 @@ def test_store_that_is_read_removes_no_files(tmp_path: Path) -> None:
     assert store.file_names() == ["run"]
     reading.close()
     store.close()
+
+
+def test_store_that_is_read_outlasts_what_the_writer_removes(tmp_path: Path) -> None:
+    """However many files it has, all stay readable when the writer merges them meanwhile: that is not damage."""
+    keys = [b"%02d" % number for number in range(40)]
+    with rocks_in(tmp_path) as store:
+        for key in keys:
+            store.ingest(Family.ARTICLES, [key], [b"x"])
+        with RocksStore(tmp_path, read_only=True) as reading:
+            store.reclaim(Family.ARTICLES, keys[0], keys[-1])
+            assert [key for key, _ in reading.items(Family.ARTICLES)] == keys

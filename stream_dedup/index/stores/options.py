@@ -28,16 +28,23 @@ _RECORDS_BLOCK = 16 << 10
 _FOLLOWED_BUCKETS, _FOLLOWED_PREFIX = 1 << 16, 128
 
 
-def options_of(cache_bytes: int, write_buffer_bytes: int, *, follows: bool) -> Mapping[Family, Options]:
+def options_of(
+    cache_bytes: int, write_buffer_bytes: int, *, read_only: bool, follows: bool
+) -> Mapping[Family, Options]:
     """Return the options of each family.
 
     Args:
         cache_bytes: size of the block cache, shared by all families.
         write_buffer_bytes: size of each write buffer.
-        follows: whether the database is followed while another process writes it.
+        read_only: whether the database is only read, so that another process may write it meanwhile.
+        follows: whether what is written meanwhile is read too.
     """
     cache = Cache(cache_bytes)
     options = {family: _options(cache, write_buffer_bytes, family) for family in Family}
+    if read_only:
+        for chosen in options.values():
+            # A file that the writer removes stays readable for those that have it open.
+            chosen.set_max_open_files(-1)
     if follows:
         for family, chosen in options.items():
             _follow(chosen, family)
@@ -99,8 +106,6 @@ def _follow(options: Options, family: Family) -> None:
     arrive in no order, are hashed, and keys of URLs, which nobody asks a follower for, are appended as they arrive, and
     only sorted if they are asked for after all.
     """
-    # A file that the writer removes stays readable for those that have it open.
-    options.set_max_open_files(-1)
     # Otherwise each catch-up starts fifteen threads for each family, which takes longer than most catch-ups themselves.
     options.set_max_file_opening_threads(1)
     # Filters would cost more than they save.

@@ -97,7 +97,7 @@ class RocksStore(SelfClosing):
     ) -> None:
         self._directory = directory
         self._read_only = read_only = read_only or follow is not None
-        options = options_of(cache_bytes, write_buffer_bytes, follows=follow is not None)
+        options = options_of(cache_bytes, write_buffer_bytes, read_only=read_only, follows=follow is not None)
         with self._action("open"):
             if not read_only:
                 _check_index(directory)

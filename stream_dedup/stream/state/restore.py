@@ -4,7 +4,7 @@ Knows the changelog; knows nothing of the terminal.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from shutil import disk_usage
 
@@ -13,7 +13,7 @@ from stream_dedup.engine.integrity import Integrity, differences
 from stream_dedup.engine.state import State
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.stores.rocks import RocksStore, open_store
-from stream_dedup.index.stores.store import StoreFullError
+from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
 from stream_dedup.scratch import Scratch, remove_abandoned
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
@@ -31,6 +31,7 @@ from stream_dedup.stream.state.states import (
 from stream_dedup.text.learnt import learn_rule_of
 
 _VERIFY = "verify"
+_ATTEMPTS = 3  # to open a state, since a service may remove files of it meanwhile
 _REPLAY_SHARE = 2  # times the state's files in RocksDB: room for runs, and for what is being compacted
 
 Report = Callable[[str, int, int], None]  # the step, how much of it is done, of how much
@@ -86,8 +87,7 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
         ChangelogError: the changelog cannot be read.
     """
     digest = digest_of(settings)
-    with opened_to_read(settings) as store:
-        state = State(store, settings, comparability(settings))
+    with opened_to_read(settings) as (store, state):
         integrity = Integrity(store, state.index, state.progress, lambda what, done: report(what, done, 0))
         yield from integrity.faults(settings.idf.max_words, learn_rule_of(settings.text))
         if not with_changelog or is_of_files(settings):
@@ -132,13 +132,25 @@ def _check_room(store: RocksStore, directory: Path) -> None:
         )
 
 
-def opened_to_read(settings: Settings) -> RocksStore:
+@contextmanager
+def opened_to_read(settings: Settings) -> Iterator[tuple[RocksStore, State]]:
     """Open the state of the settings for reading, even while a service runs on it.
 
     Raises:
         StoreError: there is none, or it cannot be read.
     """
-    return RocksStore(state_to_read(settings), read_only=True)
+    for attempt in range(_ATTEMPTS):
+        with ExitStack() as opened:
+            try:
+                store = opened.enter_context(RocksStore(state_to_read(settings), read_only=True))
+                state = State(store, settings, comparability(settings))
+            except StoreDamagedError:
+                # The service may have removed a file since its name was read.
+                if attempt + 1 == _ATTEMPTS:
+                    raise
+                continue
+            yield store, state
+            return
 
 
 def catch_up(
