@@ -19,7 +19,7 @@ def make_writer(
     on_statistics: OnStatistics | None = None,
     ask_group: Callable[[float], bool] = lambda _: True,
 ) -> Writer:
-    """Return a writer that keeps `commit.guarantee`; for the arguments see there."""
+    """Return a writer that keeps `commit.guarantee`; for the arguments see `AtLeastOnceWriter`."""
     if settings.commit.guarantee == "exactly_once":
         return ExactlyOnceWriter(settings, changelog, while_waiting, on_statistics)
     return AtLeastOnceWriter(settings, changelog, while_waiting, on_statistics, ask_group)
