@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from stream_dedup.arrays import U64
@@ -16,8 +17,9 @@ from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.records.counts import load_epoch, load_learnt
 from stream_dedup.index.records.ledger import Progress, check_format, load_progress
+from stream_dedup.index.stores.beside import read_beside_writer
 from stream_dedup.index.stores.rocks import RocksStore
-from stream_dedup.index.stores.store import FileStore, Store, StoreDamagedError, StoreError
+from stream_dedup.index.stores.store import FileStore, Store, StoreError
 from stream_dedup.scratch import Scratch
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
@@ -25,7 +27,6 @@ from stream_dedup.text.learnt import learn_rule_of
 
 _CACHE_BYTES = 32 << 20
 _BUFFER_BYTES = 1 << 20  # RocksDB reserves memory in proportion at each refresh, and takes more as needed
-_ATTEMPTS = 3  # to open runs, since the writer may merge them away meanwhile
 _IDENTITY = "IDENTITY"  # RocksDB's file with an id that is unique to each database
 
 
@@ -130,16 +131,7 @@ class StateFollower(SelfClosing):
             self._forget()
             self._view, most = self._opened(), None
             self._identity = identity
-        for attempt in range(_ATTEMPTS):
-            self._store.catch_up()
-            try:
-                self._view = self._caught_up(self._seen(), most)
-            except StoreDamagedError:
-                # The writer may have merged a run away since its name was read.
-                if attempt + 1 == _ATTEMPTS:
-                    raise
-            else:
-                return
+        self._view = read_beside_writer(partial(self._caught_up, self._seen(), most))
 
     def _opened(self) -> View:
         with ExitStack() as opened:
@@ -156,6 +148,7 @@ class StateFollower(SelfClosing):
         return view
 
     def _caught_up(self, view: View, most: int | None) -> View:
+        self._store.catch_up()
         progress = load_progress(view.store)
         if most is not None and progress.entries - view.progress.entries > most:
             most = 0

@@ -5,6 +5,7 @@ Knows the changelog; knows nothing of the terminal.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from shutil import disk_usage
 
@@ -12,8 +13,9 @@ from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.integrity import Integrity, differences
 from stream_dedup.engine.state import State
 from stream_dedup.index.peek import is_state
+from stream_dedup.index.stores.beside import read_beside_writer
 from stream_dedup.index.stores.rocks import RocksStore, open_store
-from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
+from stream_dedup.index.stores.store import StoreFullError
 from stream_dedup.scratch import Scratch, remove_abandoned
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
@@ -31,7 +33,6 @@ from stream_dedup.stream.state.states import (
 from stream_dedup.text.learnt import learn_rule_of
 
 _VERIFY = "verify"
-_ATTEMPTS = 3  # to open a state, since a service may remove files of it meanwhile
 _REPLAY_SHARE = 2  # times the state's files in RocksDB: room for runs, and for what is being compacted
 
 Report = Callable[[str, int, int], None]  # the step, how much of it is done, of how much
@@ -139,18 +140,17 @@ def opened_to_read(settings: Settings) -> Iterator[tuple[RocksStore, State]]:
     Raises:
         StoreError: there is none, or it cannot be read.
     """
-    for attempt in range(_ATTEMPTS):
-        with ExitStack() as opened:
-            try:
-                store = opened.enter_context(RocksStore(state_to_read(settings), read_only=True))
-                state = State(store, settings, comparability(settings))
-            except StoreDamagedError:
-                # The service may have removed a file since its name was read.
-                if attempt + 1 == _ATTEMPTS:
-                    raise
-                continue
-            yield store, state
-            return
+    store, state = read_beside_writer(partial(_opened_once, settings))
+    with store:
+        yield store, state
+
+
+def _opened_once(settings: Settings) -> tuple[RocksStore, State]:
+    with ExitStack() as opened:
+        store = opened.enter_context(RocksStore(state_to_read(settings), read_only=True))
+        state = State(store, settings, comparability(settings))
+        opened.pop_all()
+    return store, state
 
 
 def catch_up(
