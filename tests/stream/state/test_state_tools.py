@@ -4,7 +4,6 @@ Knows commands, exit codes and topics; damaged states are tested in test_state_d
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import DEFAULT, Mock
@@ -20,17 +19,10 @@ from stream_dedup.stream.state.restore import verify
 from stream_dedup.stream.state.states import other_states
 from tests.stream.records import collect
 from tests.stream.service import Service, run_once
-from tests.stream.state_site import FLAGS, Site, copied, running_site
+from tests.stream.state.site import FLAGS, Site, copied, running_site
 from tests.stream.topics import changelogs, delete_records, fresh_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
-
-
-@pytest.fixture(scope="module")
-def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A service that has read a whole sample stream."""
-    with running_site(bootstrap, tmp_path_factory.mktemp("site")) as one:
-        yield one
 
 
 def test_stats_are_those_of_the_stream(site: Site) -> None:

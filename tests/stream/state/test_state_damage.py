@@ -4,7 +4,7 @@ Knows the state's bytes only where it damages them.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,17 +27,10 @@ from stream_dedup.stream.state.restore import verify
 from tests.stream.messages import article, produce
 from tests.stream.records import collect
 from tests.stream.service import Service
-from tests.stream.state_site import Site, copied, running_site
+from tests.stream.state.site import Site, copied
 from tests.stream.topics import changelogs, create_topic, delete_topic, fresh_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
-
-
-@pytest.fixture(scope="module")
-def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A service that has read a whole sample stream."""
-    with running_site(bootstrap, tmp_path_factory.mktemp("site")) as one:
-        yield one
 
 
 @pytest.fixture(scope="module")

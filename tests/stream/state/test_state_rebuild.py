@@ -20,7 +20,7 @@ from tests.stream.arguments import set_flags, write_settings
 from tests.stream.messages import Incoming, article, produce
 from tests.stream.records import collect
 from tests.stream.service import Service, run_once
-from tests.stream.state_site import FLAGS, SEED, Site
+from tests.stream.state.site import FLAGS, SEED, Site
 from tests.stream.topics import changelogs, create_topic, delete_group, delete_topic, fresh_topics
 from tests.stream.waiting import wait_until
 
