@@ -4,7 +4,6 @@ Knows the input up to the group's committed offsets; publishes nothing, and know
 """
 
 import threading
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 
@@ -19,6 +18,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.formats import Formats
 from stream_dedup.stream.input.decoded import decode_all
+from stream_dedup.stream.input.time_order import TimeOrder
 from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, is_transient, make_consumer
 from stream_dedup.stream.kafka.patience import Patience
 from stream_dedup.stream.kafka.places import Place, identity_updates, offset_of, place_of
@@ -29,7 +29,6 @@ from stream_dedup.stream.state.restore import Report, catch_up
 from stream_dedup.stream.state.states import check_own, digest_of, state_directory
 
 _READ_MESSAGES = 1_000
-_BUFFERED = 2_000  # messages of a partition held back until the others catch up
 _POLL_SECONDS = 0.1
 _AGAIN = "run the same command again to resume after the last commit"
 
@@ -174,9 +173,9 @@ def _bounds(consumer: Consumer, place: TopicPartition, patience: Patience) -> tu
 
 
 class History:
-    """The messages of the input topics up to the group's committed offsets, in order of their timestamps.
+    """The messages of the input topics up to the group's committed offsets, in the order of their timestamps.
 
-    Partitions are merged by timestamp, so that one that is read faster does not make the others' articles late.
+    See `TimeOrder`: a partition that has delivered nothing yet is waited for, however long it takes.
 
     Args:
         settings: topics and group.
@@ -204,9 +203,8 @@ class History:
         self._consumer: Consumer = make_consumer(
             settings, {**consumer_properties(settings), "enable.partition.eof": "true"}
         )
-        self._queues: dict[Place, deque[Message]] = {}
+        self._order = TimeOrder(self._consumer, bounded=False)
         self._ends: dict[Place, int] = {}
-        self._paused: set[Place] = set()
         self._starts: list[TopicPartition] = []
         self.total = self.done = 0
         with ExitStack() as closing_on_error:
@@ -223,17 +221,15 @@ class History:
             BrokerError: the broker refuses.
         """
         batch: list[Message] = []
-        while self._ends or any(self._queues.values()):
+        while self._ends or self._order:
             some = self._fetch()
-            # A partition that has delivered nothing yet may hold the earliest message.
-            while any(self._queues.values()) and all(self._queues[place] for place in self._ends):
-                waiting = [place for place, queue in self._queues.items() if queue]
-                place = min(waiting, key=lambda one: self._queues[one][0].timestamp()[1])
-                batch.append(self._queues[place].popleft())
-                self.done += 1
+            while messages := self._order.take(size - len(batch), self._ends.__contains__):
+                batch += messages
+                self.done += len(messages)
                 if len(batch) == size:
                     yield batch
                     batch = []
+            self._order.keep_pace()
             if not some:
                 yield []
         if batch:
@@ -258,19 +254,20 @@ class History:
                 # What the broker has lost, as after an unclean leader election, never arrives.
                 start, stop = max(first, start), min(end, stop)
             if stop > start:
-                self._queues[key], self._ends[key] = deque(), stop
+                self._ends[key] = stop
                 self._starts.append(TopicPartition(*key, start))
                 self.total += stop - start
         self._consumer.assign(self._starts)
+        self._order.begin(self._ends)
 
     def _fetch(self) -> bool:
-        """Queue what has arrived and pause partitions that are far ahead; return whether anything has arrived."""
+        """Hold what has arrived; return whether anything has."""
         messages = self._consumer.consume(_READ_MESSAGES, _POLL_SECONDS)
         for message in messages:
             error, key, offset = message.error(), place_of(message), offset_of(message)
             if error is None:
                 if offset < self._ends.get(key, 0):
-                    self._queues[key].append(message)
+                    self._order.add(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's name
                 # If the rest was deleted in the meantime, nothing else leads to the end.
                 if offset >= self._ends.get(key, 0):
@@ -278,10 +275,6 @@ class History:
             elif not is_transient(error):
                 raise BrokerError(f"cannot read {message.topic()}: {error.str()}")
         self._end()
-        full = {key for key, queue in self._queues.items() if len(queue) > _BUFFERED}
-        self._consumer.pause([TopicPartition(*key) for key in full - self._paused])
-        self._consumer.resume([TopicPartition(*key) for key in self._paused - full])
-        self._paused = full
         return bool(messages)
 
     def _end(self) -> None:

@@ -7,7 +7,7 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import closing
 from typing import Any
 
@@ -21,15 +21,16 @@ from stream_dedup.stream.input import source as input_
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.clients import BrokerError
-from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input
+from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input, place_of
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from tests.stream.messages import Incoming, produce
 from tests.stream.topics import Topics, create_topic, delete_topic, named_topics
-from tests.stream.waiting import wait_until
+from tests.stream.waiting import PATIENCE_SECONDS, wait_until
 
 _POLL_MS = 6_000  # without a poll, after which the group drops a member; the least that brokers accept
 _SOON_MS = 2_500  # the same, on a broker that accepts less
 _PIECE = 10  # messages per commit
+_DAY_MS = 86_400_000
 _BATCH = struct.Struct(">qi")  # how a batch begins in a segment: its first offset, and the length of the rest
 
 
@@ -376,3 +377,49 @@ def test_partition_that_lost_its_end_is_read_on_there(hasty: KafkaBroker) -> Non
         assert _read(source, after, _PIECE) == list(range(end + _PIECE, end + 2 * _PIECE))
         assert _losses(logged)[1:] == [(end + 2 * _PIECE, end + _PIECE)]
         assert not source.holds(ahead)
+
+
+def test_what_is_held_back_is_read_again_as_far_as_it_is_left(hasty: KafkaBroker) -> None:
+    """It waits for older messages of another partition while its own partition loses its end and grows again."""
+    topics, patient, older = named_topics(), "kafka.consumer.session.timeout.ms=60000", 3_000
+    settings = _settings(
+        hasty.bootstrap,
+        topics,
+        patient,
+        "kafka.consumer.max.poll.interval.ms=60000",
+        "kafka.consumer.queued.max.messages.kbytes=40",
+        "kafka.consumer.fetch.queue.backoff.ms=1",
+        "commit.articles=4096",
+    )
+    create_topic(hasty.bootstrap, topics.input, partitions=2)
+    now = round(time.time() * 1000)
+    for at in range(older // 60):
+        old = Incoming(bytes(900), partition=1, timestamp_ms=now - 2 * _DAY_MS + at)
+        produce(hasty.bootstrap, topics.input, [old] * 60)
+    newer = [Incoming(b"%d" % at, timestamp_ms=now - _DAY_MS + at) for at in range(4 * _PIECE)]
+    for at in (0, 1):
+        produce(hasty.bootstrap, topics.input, newer[at * _PIECE : (at + 1) * _PIECE])
+    place = (topics.input, 0)
+    with closing(Source(settings, {})) as source, capture_logs() as logged:
+        batch = source.batch()
+
+        def read_until(enough: Callable[[], bool]) -> None:
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while not enough():
+                source.take(batch, threading.Event())
+                time.sleep(0.02)
+                assert time.monotonic() < deadline, (batch.newest, _losses(logged))
+
+        def held() -> int:
+            found = source._order.held(place)  # noqa: SLF001  # nothing tells it from outside
+            return found.messages if found else 0
+
+        read_until(lambda: held() == 2 * _PIECE)
+        _lose_end(hasty, topics.input, _PIECE)
+        produce(hasty.bootstrap, topics.input, newer[2 * _PIECE :])
+        read_until(lambda: bool(_losses(logged)))
+        assert _losses(logged) == [(2 * _PIECE, _PIECE)]
+        assert place not in batch.newest
+        read_until(lambda: len(batch.messages) == older + 3 * _PIECE)
+    values = [message.value() for message in batch.messages if place_of(message) == place]
+    assert values == [one.value for one in (*newer[:_PIECE], *newer[2 * _PIECE :])]

@@ -31,6 +31,9 @@ class _Message:
     def offset(self) -> int:
         return self._offset
 
+    def __len__(self) -> int:
+        return 1
+
     def timestamp(self) -> tuple[int, int]:
         return 1, self._offset
 

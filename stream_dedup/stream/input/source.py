@@ -27,6 +27,7 @@ from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings, is_expression
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.positions import Identify, InputPositions
+from stream_dedup.stream.input.time_order import TimeOrder
 from stream_dedup.stream.kafka.clients import (
     BrokerError,
     OnStatistics,
@@ -71,6 +72,8 @@ class Source:
     lost the next messages to read is resumed at its first offset if they were deleted, and at its end if messages
     already read are lost as well, as after an unclean leader election.
 
+    Messages that have arrived are handed out in the order of their timestamps, see `TimeOrder`.
+
     Args:
         settings: topics, group and commit bounds.
         positions: next offset by topic and partition; kept up to date by `advance`.
@@ -90,6 +93,7 @@ class Source:
         properties = consumer_properties(settings)
         # On its own the client would start over, or skip messages that still exist.
         self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, on_statistics)
+        self._order = TimeOrder(self._consumer, bounded=True)
         from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
         self._positions = InputPositions(positions, identify, OFFSET_END if from_end else OFFSET_BEGINNING)
         refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
@@ -160,18 +164,17 @@ class Source:
             return False
         if batch.due is None:
             # consume() waits for its full timeout unless it gets all it asks for: so ask for one message.
-            return self._take(batch, 1, _IDLE_SECONDS) > 0
+            return self._take(batch, 1, _IDLE_SECONDS)
         remaining = batch.due - time.monotonic()
         if remaining <= 0:
-            return self._take(batch, room, 0.0) == room
+            return self._take(batch, room, 0.0)
         self._take(batch, room, min(_PIECE_SECONDS, remaining))
         return True
 
     def take_at_once(self, batch: MessageBatch) -> None:
         """Read what has already arrived, as far as the batch has room for it; see `take`."""
-        while room := self._room(batch):
-            if self._take(batch, room, 0.0) < room:
-                break
+        while (room := self._room(batch)) and self._take(batch, room, 0.0):
+            pass
 
     def holds(self, batch: MessageBatch) -> bool:
         """Tell whether this process has held the batch's partitions ever since they were read."""
@@ -223,9 +226,8 @@ class Source:
         """Continue after a commit: partitions that were reassigned in the meantime were started before it."""
         # What has been read ahead from a partition that stayed is not read again.
         again = (committed & self.assigned) - self._under_way()
-        places = [TopicPartition(*place, self._positions.offset_of(place)) for place in again]
         try:
-            self._read_from(places)
+            self._read_from({place: self._positions.offset_of(place) for place in again}, keep=False)
         except KafkaException as error:
             self._fault = error.args[0]
 
@@ -245,6 +247,7 @@ class Source:
         for batch in self._batches:
             for message in batch.messages:
                 firsts.setdefault(place_of(message), offset_of(message))
+        self._order.clear(firsts)
         try:
             for place, offset in firsts.items():
                 self._consumer.seek(TopicPartition(*place, offset))
@@ -263,8 +266,8 @@ class Source:
         """Handle what the group has to say, without reading anything."""
         self._polled_at = time.monotonic()
         self._consumer.pause([TopicPartition(*place) for place in self.assigned])
-        self._good(self._consumer.consume(1, 0.0), MessageBatch())
-        self._consumer.resume([TopicPartition(*place) for place in self.assigned])
+        self._hold(self._consumer.consume(1, 0.0))
+        self._consumer.resume([TopicPartition(*place) for place in self.assigned - self._order.paused])
 
     def lag(self) -> dict[Place, Lag]:
         """Return what is still to be committed of each assigned partition, as far as is known."""
@@ -274,18 +277,15 @@ class Source:
             place = place_of(message)
             waiting[place] += 1
             oldest.setdefault(place, message)
-        # The consumer's position, not the last message's: a transaction ends with a marker, which is not a message.
-        positions = self._consumer.position([TopicPartition(*partition) for partition in self.assigned])
         lags = {}
-        for position in positions:
-            place = position.topic, position.partition
-            _, high = self._consumer.get_watermark_offsets(position, cached=True)
-            start = self._positions.position(place)
-            if high >= 0:
-                messages = max(0, high - (position.offset if position.offset >= 0 else start)) + waiting[place]
-                first = oldest.get(place)
-                since_ms = timestamp_of(first) if first is not None else self._committed_ms.get(place)
-                lags[place] = Lag(messages, since_ms if messages else None)
+        for place in self.assigned:
+            if (coming := self._coming(place)) is None:
+                continue
+            held = self._order.held(place)
+            messages = coming + waiting[place] + (held.messages if held else 0)
+            first = oldest.get(place, held.first if held else None)
+            since_ms = timestamp_of(first) if first is not None else self._committed_ms.get(place)
+            lags[place] = Lag(messages, since_ms if messages else None)
         return lags
 
     def close(self) -> None:
@@ -296,38 +296,59 @@ class Source:
         """Return how many messages to take next, 0 if the batch is full."""
         return min(_CHUNK, self._commit.articles - len(batch.messages)) if batch.size < self._commit.bytes else 0
 
-    def _take(self, batch: MessageBatch, most: int, seconds: float) -> int:
-        """Add what arrives within some time; return how many messages that was."""
-        messages = self._good(self._consumer.consume(most, seconds), batch)
+    def _take(self, batch: MessageBatch, most: int, seconds: float) -> bool:
+        """Add what arrives within some time, and what is held, as far as its turn has come.
+
+        Returns:
+            Whether there may be more at once.
+        """
+        # What is held may be due before anything else arrives.
+        arrived = self._consumer.consume(most, min(seconds, _PIECE_SECONDS) if self._order else seconds)
         self._polled_at = time.monotonic()
+        self._hold(arrived)
         if self._fault is not None:
             raise BrokerError(f"cannot start to read the assigned partitions: {self._fault.str()}")
-        if messages and batch.due is None:
-            batch.due = time.monotonic() + self._commit.interval_ms / 1000
-        batch.messages += messages
-        batch.size += sum(map(len, messages))
-        return len(messages)
+        added = self._add(batch, self._order.take(most, lambda place: self._coming(place) != 0))
+        self._order.keep_pace()
+        return max(len(arrived), added) == most
 
-    def _good(self, messages: Iterable[Message], batch: MessageBatch) -> list[Message]:
-        """Return the messages that a batch does not hold yet, and note the newest offsets.
-
-        A partition that is revoked and assigned again in between is read from the state's position once more.
-        """
-        good = []
+    def _hold(self, messages: Iterable[Message]) -> None:
+        """Hold messages that have arrived until it is their turn."""
         for message in messages:
             error = message.error()
             if error is None:
-                place, offset = place_of(message), offset_of(message)
-                if offset > batch.newest.get(place, -1):
-                    batch.newest[place], batch.last[place] = offset, message
-                    good.append(message)
+                self._order.add(message)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
                 self._resume_after_loss(place_of(message), offset_of(message), error.str())
             elif not is_transient(error):
                 raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
             else:
                 self._recurring_faults.warning("input_waits", error=error.name(), detail=error.str())
-        return good
+
+    def _add(self, batch: MessageBatch, messages: Iterable[Message]) -> int:
+        """Add the messages that a batch does not hold yet; return how many.
+
+        A partition that is revoked and assigned again in between is read from the state's position once more.
+        """
+        before = len(batch.messages)
+        for message in messages:
+            place, offset = place_of(message), offset_of(message)
+            if offset > batch.newest.get(place, -1):
+                batch.newest[place], batch.last[place] = offset, message
+                batch.messages.append(message)
+                batch.size += len(message)
+        added = len(batch.messages) - before
+        if added and batch.due is None:
+            batch.due = time.monotonic() + self._commit.interval_ms / 1000
+        return added
+
+    def _coming(self, place: Place) -> int | None:
+        """Return how many messages of a partition have not arrived yet; None if unknown."""
+        # The consumer's position, not the last message's: a transaction ends with a marker, which is not a message.
+        (position,) = self._consumer.position([TopicPartition(*place)])
+        _, high = self._consumer.get_watermark_offsets(position, cached=True)
+        start = position.offset if position.offset >= 0 else self._positions.position(place)
+        return max(0, high - start) if high >= 0 else None
 
     def _resume_after_loss(self, place: Place, offset: int, told: str) -> None:
         """Resume a partition where it has messages, since the next one to read is gone.
@@ -344,6 +365,8 @@ class Source:
             return
         self._positions.check(self.assigned)
         under_way = [batch.newest[place] + 1 for batch in self._batches if place in batch.newest and not batch.moved]
+        if held := self._order.held(place):
+            under_way.append(offset_of(held.last) + 1)
         read_to = max(offset, self._positions.position(place), *under_way, 0)
         try:
             first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
@@ -351,18 +374,22 @@ class Source:
                 end = int(truncated[1])  # others have arrived after it in the meantime
             goes_on = max(first, min(read_to, end))
             log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
-            if goes_on < read_to:
+            if lost := goes_on < read_to:
                 # What was read after it and is not committed has offsets that now belong to other messages.
                 self._spoil({place})
+                if held:
+                    goes_on = max(first, min(goes_on, offset_of(held.first)))
             self._positions.resume_at(place, goes_on)
-            self._read_from([TopicPartition(*place, goes_on)])
+            self._read_from({place: goes_on}, keep=not lost)
         except KafkaException as error:
             raise BrokerError(f"cannot read {place[0]}: {told}, and then: {error.args[0].str()}") from None
 
-    def _read_from(self, places: list[TopicPartition]) -> None:
-        """Move assigned partitions to other offsets."""
+    def _read_from(self, offsets: Mapping[Place, int], *, keep: bool) -> None:
+        """Move assigned partitions to other offsets; what is held of them is discarded, or kept."""
+        places = [TopicPartition(*place, offset) for place, offset in offsets.items()]
         self._consumer.incremental_unassign(places)
         self._consumer.incremental_assign(places)
+        self._order.begin(offsets, keep=keep)
 
     def _move(self, places: set[Place]) -> None:
         """Note that partitions were revoked or assigned."""
@@ -389,6 +416,7 @@ class Source:
         # partitions under way it may already have the offsets that are being committed.
         self._tell_group(self._positions.known(places - self._under_way()))
         self._move(places)
+        self._order.begin(places)
         self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
 
@@ -399,6 +427,7 @@ class Source:
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = {(partition.topic, partition.partition) for partition in partitions}
         self._move(places)
+        self._order.end(places)
         self.assigned -= places
         log.info("partitions_revoked", partitions=_named(partitions))
 

@@ -130,8 +130,8 @@ def consumer_properties(settings: Settings) -> dict[str, str]:
         "topic.metadata.refresh.interval.ms": "10000",
         # Bounds what is held in memory besides the current batch.
         "queued.max.messages.kbytes": str(settings.commit.bytes >> 10),
-        # Partitions are read in turns of this size: in a backlog, larger turns would put the first partition days
-        # ahead of the others, whose articles would be late. A larger message is delivered all the same.
+        # Partitions are delivered by turns of this size, and what comes early is held until it is its turn. A larger
+        # message is delivered all the same.
         "fetch.message.max.bytes": str(_FETCH_BYTES),
     }
     return _merged("consumer", defaults, settings.kafka, {**_FIXED_CONSUMER, "group.id": settings.input.group})

@@ -1,0 +1,203 @@
+"""The order in which partitions of a real broker are read, and what becomes of messages that are held back for it.
+
+Knows timestamps and offsets; knows nothing of decisions.
+"""
+
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+
+import pytest
+from confluent_kafka import Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from stream_dedup.settings import Settings, load_settings
+from stream_dedup.stream.input import source as input_
+from stream_dedup.stream.input import time_order
+from stream_dedup.stream.input.message_batch import MessageBatch
+from stream_dedup.stream.input.source import Source
+from stream_dedup.stream.kafka.places import offset_of, place_of
+from tests.stream.messages import Incoming, produce
+from tests.stream.topics import Topics, fresh_topics
+from tests.stream.waiting import PATIENCE_SECONDS, wait_until
+
+_DAY_MS = 86_400_000
+
+
+def _settings(bootstrap: str, topics: Topics) -> Settings:
+    return load_settings(
+        flags=[
+            f"kafka.bootstrap.servers={bootstrap}",
+            f"input.topics={topics.input}",
+            f"input.group={topics.group}",
+            "commit.articles=4096",
+            # Partitions are delivered by short turns, and little is read ahead of them.
+            "kafka.consumer.fetch.message.max.bytes=20000",
+            "kafka.consumer.queued.max.messages.kbytes=40",
+            "kafka.consumer.fetch.queue.backoff.ms=1",
+        ]
+    )
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1000)
+
+
+def _aged(ages_ms: Iterable[int], partition: int, size: int = 1) -> list[Incoming]:
+    now = _now_ms()
+    return [Incoming(bytes(size), partition=partition, timestamp_ms=now - age) for age in ages_ms]
+
+
+def _read_until(source: Source, batch: MessageBatch, enough: Callable[[], bool]) -> None:
+    """Read without a pause, as the service does: what is held back waits for seconds at most."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not enough():
+        source.take(batch, threading.Event())
+        assert time.monotonic() < deadline, f"{len(batch.messages)} messages were read"
+
+
+def _take(source: Source, batch: MessageBatch, count: int) -> None:
+    """Read until a batch has at least so many messages."""
+    _read_until(source, batch, lambda: len(batch.messages) >= count)
+
+
+def _await_held(source: Source, batch: MessageBatch, partition: int, topic: str) -> int:
+    """Read something, until messages of a partition are held back; return how many are."""
+
+    def held() -> int:
+        found = source._order.held((topic, partition))  # noqa: SLF001  # nothing tells it from outside
+        return found.messages if found else 0
+
+    def both() -> bool:
+        time.sleep(0.01)  # otherwise one partition is read to its end before the other has delivered anything
+        return bool(batch.messages) and held() > 0
+
+    _read_until(source, batch, both)
+    return held()
+
+
+def _offsets(messages: Sequence[Message]) -> dict[int, list[int]]:
+    """Return the offsets by partition, as they were read."""
+    offsets: dict[int, list[int]] = defaultdict(list)
+    for message in messages:
+        offsets[place_of(message)[1]].append(offset_of(message))
+    return offsets
+
+
+def test_backlog_is_read_in_the_order_of_its_timestamps(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the volumes of its partitions, even if those with less have to be paused."""
+    monkeypatch.setattr(time_order, "_HELD_BYTES", 0)
+    monkeypatch.setattr(time_order, "_LEAST_SHARE_BYTES", 150_000)
+    paused: list[int] = []
+    keep_pace = time_order.TimeOrder.keep_pace
+
+    def watched(order: time_order.TimeOrder) -> None:
+        keep_pace(order)
+        paused.append(len(order.paused))
+
+    monkeypatch.setattr(time_order.TimeOrder, "keep_pace", watched)
+    topics, chance, count = fresh_topics(bootstrap, partitions=3), random.Random(5), 3_000
+    partitions = chance.choices(range(3), [20, 4, 1], k=count)
+    now = _now_ms()
+    produce(
+        bootstrap,
+        topics.input,
+        [
+            Incoming(bytes(chance.randrange(4_000)), partition=partition, timestamp_ms=now - _DAY_MS + at)
+            for at, partition in enumerate(partitions)
+        ],
+    )
+    settings = _settings(bootstrap, topics)
+    with closing(Source(settings, {})) as source:
+        batch = source.batch()
+        _take(source, batch, count)
+    assert [message.timestamp()[1] for message in batch.messages] == [now - _DAY_MS + at for at in range(count)]
+    assert max(paused) > 0
+
+
+def test_archive_does_not_delay_what_is_live(bootstrap: str) -> None:
+    """A topic with days to read may be added to a stream that is decided within a second."""
+    topics, archive = fresh_topics(bootstrap, partitions=2), 4_000
+    produce(bootstrap, topics.input, _aged(range(5 * _DAY_MS, 5 * _DAY_MS - archive, -1), 1, size=2_000))
+    with closing(Source(_settings(bootstrap, topics), {})) as source:
+        batch = source.batch()
+        _take(source, batch, 1)
+        produce(bootstrap, topics.input, _aged([0], 0))
+        _take(source, batch, archive + 1)
+    (live,) = [at for at, message in enumerate(batch.messages) if place_of(message)[1] == 0]
+    assert live < archive - 1_000
+
+
+def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rewind(bootstrap: str) -> None:
+    """As after an aborted transaction."""
+    topics, count = fresh_topics(bootstrap, partitions=2), 1_000
+    produce(bootstrap, topics.input, [*_aged([2 * _DAY_MS] * count, 1, 900), *_aged([_DAY_MS] * count, 0, 900)])
+    settings = _settings(bootstrap, topics)
+    with closing(Source(settings, {})) as source:
+        first = source.batch()
+        _await_held(source, first, 0, topics.input)
+        assert 0 < len(first.messages) < count
+        assert source.lag()[topics.input, 0].messages == count
+        assert source.lag()[topics.input, 0].since_ms == pytest.approx(_now_ms() - _DAY_MS, abs=60_000)
+        assert source.rewind()
+        again = source.batch()
+        _take(source, again, 2 * count)
+    assert _offsets(again.messages) == {0: list(range(count)), 1: list(range(count))}
+
+
+def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rebalance(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever partition the other member is given, and gives back."""
+    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
+    topics, count = fresh_topics(bootstrap, partitions=2), 1_000
+    produce(bootstrap, topics.input, [*_aged([2 * _DAY_MS] * count, 1, 900), *_aged([_DAY_MS] * count, 0, 900)])
+    settings = _settings(bootstrap, topics)
+    with closing(Source(settings, {})) as source:
+        first = source.batch()
+        _await_held(source, first, 0, topics.input)
+        read = len(first.messages)
+        source.advance(first, first.positions())
+        with closing(Source(settings, {})) as other:
+
+            def shared() -> bool:
+                source.keep_alive()
+                other.keep_alive()
+                return len(source.assigned) == len(other.assigned) == 1
+
+            wait_until(shared, "the other member has one of the partitions")
+
+        def given_back() -> bool:
+            source.keep_alive()
+            return len(source.assigned) == 2
+
+        wait_until(given_back, "the partition is given back")
+        rest = source.batch()
+        _take(source, rest, 2 * count - read)
+        assert source.holds(rest)
+    assert _offsets([*first.messages, *rest.messages]) == {0: list(range(count)), 1: list(range(count))}
+
+
+def test_what_is_held_back_outlives_the_broker_deleting_it(bootstrap: str) -> None:
+    """Reading goes on where the partition begins now; what had arrived by then is not lost."""
+    topics, older, count, begin = fresh_topics(bootstrap, partitions=2), 3_000, 1_000, 900
+    last = {(topics.input, 0): count - 1, (topics.input, 1): older - 1}
+    produce(bootstrap, topics.input, _aged([2 * _DAY_MS] * older, 1, 900))
+    with closing(Source(_settings(bootstrap, topics), {})) as source:
+        batch = source.batch()
+        _take(source, batch, 1)
+        for _ in range(count // 50):  # each is a batch of the broker's, which is fetched whole
+            produce(bootstrap, topics.input, _aged([_DAY_MS] * 50, 0, 900))
+        held = _await_held(source, batch, 0, topics.input)
+        deleted = TopicPartition(topics.input, 0, begin)
+        admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: a client that is freed drops its requests
+        admin.delete_records([deleted])[deleted].result(20)
+        _read_until(source, batch, lambda: batch.newest == last)
+    read = _offsets(batch.messages)
+    assert read[1] == list(range(older))
+    arrived = read[0].index(begin)
+    assert held <= arrived < begin
+    assert read[0] == [*range(arrived), *range(begin, count)]
