@@ -238,6 +238,17 @@ def test_volumes_are_there(rendered: Manifests) -> None:
     assert {mount["name"] for mount in rendered.container()["volumeMounts"]} == names
 
 
+def test_volumes_have_names_that_kubernetes_accepts(helm: Helm) -> None:
+    """The name of a Secret may have dots and 253 characters, that of a volume neither dots nor more than 63."""
+    secrets = ["kafka.client.tls", f"{'x' * 200}-tls"]
+    rendered = helm.manifests({"fileSecrets": secrets})
+    volumes = {volume["name"]: volume for volume in rendered.pod()["spec"]["volumes"]}
+    assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name) for name in volumes)
+    mounted = {mount["mountPath"]: volumes.get(mount["name"], {}) for mount in rendered.container()["volumeMounts"]}
+    for secret in secrets:
+        assert mounted[f"/etc/stream-dedup/{secret}"]["secret"]["secretName"] == secret
+
+
 def test_time_to_end_and_to_start(rendered: Manifests) -> None:
     """It is not killed within the 10 s it may take to stop, nor while it restores a state for an hour."""
     assert rendered.pod()["spec"]["terminationGracePeriodSeconds"] > 10
