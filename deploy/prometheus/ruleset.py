@@ -103,14 +103,18 @@ def write_config(
     return written
 
 
+def seconds_of(duration: str) -> float:
+    """Return the seconds of a duration as Prometheus writes it, such as 1h30m."""
+    return sum(int(number) * _SECONDS[unit] for number, unit in _DURATION.findall(duration))
+
+
 def _rules(fields: Fields) -> Iterator[Fields]:
     for group in fields["groups"]:
         yield from group["rules"]
 
 
 def _shorter(duration: str, factor: float) -> str:
-    seconds = sum(int(number) * _SECONDS[unit] for number, unit in _DURATION.findall(duration))
-    return _duration(seconds / factor)
+    return _duration(seconds_of(duration) / factor)
 
 
 def _duration(seconds: float) -> str:

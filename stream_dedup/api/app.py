@@ -43,7 +43,15 @@ def make_app(queries: Callable[[], QueryService], settings: Settings, health: He
         settings: the service's settings; shown without secrets.
         health: queried by the probes, which need no token.
     """
-    app = FastAPI(title="stream_dedup", version=__version__, openapi_url=None, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="stream_dedup",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        # Behind a TLS proxy a redirect would lead to plain http, and clients would send the token there.
+        redirect_slashes=False,
+    )
     app.include_router(_questions(queries, settings), prefix="/v1")
     app.add_api_route("/openapi.json", _description(app, settings.api.token), include_in_schema=False)
     open_to_all = [_probes(health), page_router()]

@@ -92,6 +92,15 @@ class Life:
                     "the broker did not answer: what was not committed will be decided again at the next start"
                 )
 
+    def wait_for_broker(self) -> None:
+        """Show signs of life while the broker gives no answer, and tell the probes; who has the answer tells them anew.
+
+        Raises:
+            StoppedError: as for `heartbeat`.
+        """
+        self.health.set_waiting_for(Awaited.BROKER)
+        self.heartbeat()
+
     def raise_if_stopping(self, what: str) -> None:
         """End a long step that can be resumed, if a stop was requested.
 

@@ -170,7 +170,7 @@ class Service:
         topics.prepare(names)
         with (
             client_statistics(metrics, "changelog") as on_statistics,
-            closing(ChangelogReader(settings, names.changelog, life.heartbeat, on_statistics)) as reader,
+            closing(ChangelogReader(settings, names.changelog, life.wait_for_broker, on_statistics)) as reader,
         ):
             if changelogs and reader.bounds()[1] == 0:
                 raise refusal(settings, changelogs, other_states(settings, digest))

@@ -41,9 +41,9 @@ class Helm:
         """Render the chart with the given values, as a release of this name."""
         return self._run("template", release, str(CHART), "--kube-version", _LATEST, *self._values(values))
 
-    def manifests(self, values: Mapping[str, Any]) -> "Manifests":
-        """Return the manifests that the chart renders with the given values."""
-        done = self.template(values)
+    def manifests(self, values: Mapping[str, Any], release: str = RELEASE) -> "Manifests":
+        """Return the manifests that the chart renders with the given values, as a release of this name."""
+        done = self.template(values, release)
         assert done.returncode == 0, done.stderr
         return Manifests([document for document in yaml.safe_load_all(done.stdout) if document])
 

@@ -97,6 +97,27 @@ def test_kubernetes_accepts_it(rendered: Manifests, version: str) -> None:
             kubernetes_validate.validate(manifest, version, strict=True)
 
 
+def test_names_that_look_like_numbers_stay_names(helm: Helm) -> None:
+    """In YAML, 2026 is a number and true a truth value; Kubernetes takes neither for a name or a label."""
+    values = {
+        "fullnameOverride": "stream-dedup",
+        "nameOverride": "7",
+        "env": {"NO": "1"},
+        "envSecrets": ["1"],
+        "fileSecrets": ["2"],
+        "api": {"enabled": True, "tokenSecret": {"name": "3", "key": "4"}},
+        "persistence": {"storageClassName": "5"},
+        "serviceAccount": {"name": "6"},
+        "priorityClassName": "true",
+        "keda": {**_KEDA, "authenticationRef": "8"},
+    }
+    for manifest in helm.manifests(values, release="2026").all:
+        if manifest["kind"] in _OURS:
+            assert faults(manifest, closed(schema(manifest["kind"]))) == []
+        else:
+            kubernetes_validate.validate(manifest, _KUBERNETES[-1], strict=True)
+
+
 def test_oldest_kubernetes_is_checked() -> None:
     """The oldest version the chart supports is one that it is checked against."""
     assert load_yaml(CHART / "Chart.yaml")["kubeVersion"] == f">={_KUBERNETES[0]}.0-0"
@@ -236,6 +257,17 @@ def test_volumes_are_there(rendered: Manifests) -> None:
     volumes = {volume["name"] for volume in rendered.pod()["spec"]["volumes"]}
     names = volumes | {claim["metadata"]["name"] for claim in claims}
     assert {mount["name"] for mount in rendered.container()["volumeMounts"]} == names
+
+
+def test_volumes_have_names_that_kubernetes_accepts(helm: Helm) -> None:
+    """The name of a Secret may have dots and 253 characters, that of a volume neither dots nor more than 63."""
+    secrets = ["kafka.client.tls", f"{'x' * 200}-tls"]
+    rendered = helm.manifests({"fileSecrets": secrets})
+    volumes = {volume["name"]: volume for volume in rendered.pod()["spec"]["volumes"]}
+    assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name) for name in volumes)
+    mounted = {mount["mountPath"]: volumes.get(mount["name"], {}) for mount in rendered.container()["volumeMounts"]}
+    for secret in secrets:
+        assert mounted[f"/etc/stream-dedup/{secret}"]["secret"]["secretName"] == secret
 
 
 def test_time_to_end_and_to_start(rendered: Manifests) -> None:

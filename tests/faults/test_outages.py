@@ -14,6 +14,7 @@ from stream_dedup.stream.kafka.tail import Tail
 from stream_dedup.stream.ownership import Ownership
 from stream_dedup.stream.rebuild import History
 from stream_dedup.stream.state.changelog import ChangelogReader
+from tests.faults.chaos import Replica
 from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Traffic
 from tests.faults.stage import LONG, OUTAGE_SECONDS, SESSION_SECONDS, SIZE, SLOW_LINE, Run, Stage
 from tests.stream.topics import create_topic
@@ -75,6 +76,33 @@ def test_broker_slow_silent_and_refusing(run: Run) -> None:
         run.progress.finish([replica])
         replica.stop()
     run.check()
+
+
+@LONG
+def test_probes_say_that_the_broker_is_awaited(run: Run) -> None:
+    """Whoever owned the index, and whoever stood by: neither blames its partitions, nor says that all is well."""
+    proxy = run.stage.proxy
+    with (
+        run.replica("one", bootstrap=proxy.address) as one,
+        run.replica("two", bootstrap=proxy.address) as two,
+        ExitStack() as leaving,
+    ):
+        leaving.callback(proxy.set, PASS)
+        both = [one.start(), two.start()]
+        run.progress.finish(both)
+        for replica in both:
+            replica.service.wait_ready()
+        assert {replica.role for replica in both} == {"active", "standby"}
+        proxy.set(BLACK_HOLE)
+        wait_until(lambda: {_readiness(replica) for replica in both} == {"waiting for the broker\n"}, "both say so")
+        proxy.set(PASS)
+        for replica in both:
+            replica.stop()
+    run.check()
+
+
+def _readiness(replica: Replica) -> str:
+    return replica.service.ask("/readyz").text
 
 
 def test_question_to_a_silent_group_holds_nobody_up(stage: Stage) -> None:

@@ -4,8 +4,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
-from deploy.prometheus.ruleset import CONFIG, RULES, TESTS
+from deploy.prometheus.ruleset import CONFIG, RULES, TESTS, seconds_of
 from tests.prometheus import program
 
 
@@ -30,6 +31,13 @@ def test_rules_are_valid() -> None:
 def test_configuration_is_valid() -> None:
     """Prometheus accepts the configuration, and finds the rules that it names."""
     assert f"SUCCESS: {len(RULES)} rule files found" in _promtool("check", "config", "--lint-fatal", CONFIG)
+
+
+def test_no_rule_is_evaluated_so_rarely_that_its_series_has_gaps() -> None:
+    """Prometheus sees a sample for five minutes: one evaluation that is late or missing must not reset an alert."""
+    groups = [group for file in RULES for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]]
+    intervals = {group["name"]: seconds_of(group["interval"]) for group in groups if "interval" in group}
+    assert {name for name, seconds in intervals.items() if seconds > 300 / 2} == set()
 
 
 @pytest.mark.parametrize("stories", TESTS, ids=lambda file: file.stem)

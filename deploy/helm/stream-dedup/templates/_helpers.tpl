@@ -19,8 +19,8 @@
 {{- end }}
 
 {{- define "stream-dedup.selector" -}}
-app.kubernetes.io/name: {{ include "stream-dedup.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "stream-dedup.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "stream-dedup.labels" -}}
