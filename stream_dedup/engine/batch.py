@@ -25,13 +25,14 @@ from stream_dedup.engine.clusters import Cluster
 from stream_dedup.engine.epochs import CountInput, Epochs
 from stream_dedup.engine.judge import JudgingInput, judge, proved
 from stream_dedup.engine.judged import Change, Judged, Outcome, Tally
-from stream_dedup.engine.links import JudgedRun
+from stream_dedup.engine.linker import Linker
+from stream_dedup.engine.links import JudgedRun, Links
 from stream_dedup.engine.matching import Verdicts
 from stream_dedup.engine.members import ClusterChanges
 from stream_dedup.engine.parts import Parts
 from stream_dedup.engine.prepared import Prepared
 from stream_dedup.engine.state import State
-from stream_dedup.engine.versions import PriorVersions, since, url_hash, with_url
+from stream_dedup.engine.versions import PriorVersions, find_prior_versions, since, url_hash, with_url
 from stream_dedup.engine.window import Moment, Times
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.new_entries import NewEntries
@@ -207,8 +208,8 @@ class Batch:
             times: their times.
             places: indices of their outcomes, shape (n,).
         """
-        live = self._progress.live
-        prior_versions = self._parts.versions.find(self._store, live, articles, features.sketches.content, times)
+        live, contents, same_url = self._progress.live, features.sketches.content, self._settings.verify.same_url
+        prior_versions = find_prior_versions(self._store, live, articles, contents, times, same_url=same_url)
         if len(prior_versions) < len(articles):
             articles, features = articles[: len(prior_versions)], features.part(0, len(prior_versions))
             times = times.at(np.arange(len(prior_versions)))
@@ -218,7 +219,8 @@ class Batch:
         run = self._found(search, _RunToJudge(articles, prior_versions, times), features)
         entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))
         book = self._book(entries)
-        decisions = self._parts.linker.decide(self._store, run, book, entries)
+        links = Links(self._index.format, self._parts.limits, self._store, run, book)
+        decisions = Linker(self._settings.verify.duplicates, run, links, book, entries).decisions()
         count = len(decisions)
         self._count(run, search, count)
         for place, succession in book.successions:

@@ -65,7 +65,7 @@ class Deduplicator(SelfClosing):
             raise
         try:
             shared = beside.fingerprinter if beside is not None else None
-            self._parts = parts_of(self._settings, self.state, shared)
+            self._parts = parts_of(self._settings, shared)
             self._copy_predictor = CopyPredictor()
         except BaseException:
             self.close()
