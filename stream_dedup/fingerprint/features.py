@@ -22,7 +22,7 @@ from stream_dedup.text.content import ContentFilter, Contents
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
 from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, remove_site_lines, site_number
-from stream_dedup.text.normal import Normaliser, NormalText, word_table
+from stream_dedup.text.normal import Normaliser, word_table
 from stream_dedup.text.segment import segmenter
 from stream_dedup.text.terms import Terms, extract_terms, joined_terms
 from stream_dedup.text.texts import Texts
@@ -157,10 +157,6 @@ class Fingerprinter:
             read_words(text.marker_words or shipped_list("marker_words.txt")),
             simplify=text.simplify,
         )
-
-    def normal(self, text: str) -> NormalText:
-        """Return the normal form of a text."""
-        return self._normal(text)
 
     def words(self, text: str) -> list[str]:
         """Return the words of a text's content, including punctuation."""
