@@ -15,7 +15,7 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.judged import Judged
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
-from stream_dedup.stream.commit.committer import Committer, GroupOffsets
+from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.commit.shadowing import Shadow
 from stream_dedup.stream.input.decoded import Decoded
 from stream_dedup.stream.input.reader import PendingCommit, Reader
@@ -23,7 +23,7 @@ from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.places import offset_of, place_of
 from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.sink import Sink
-from stream_dedup.stream.output.writer import Writer
+from stream_dedup.stream.output.writer import GroupOffsets, Writer
 from stream_dedup.stream.protocol import Step
 
 
