@@ -232,7 +232,7 @@ class Fingerprinter:
     def _user_words(self, dictionary: Path | None) -> tuple[UserWord, ...]:
         """Return the user's words normalised, as the segmenter sees them."""
         words = read_user_dictionary(dictionary) if dictionary else []
-        return tuple(UserWord(self._normal(entry.word).text, entry.frequency, entry.tag) for entry in words)
+        return tuple(UserWord(self._normal(entry.word), entry.frequency, entry.tag) for entry in words)
 
     def _terms(self, texts: Texts) -> Terms:
         return extract_terms(self._cut(texts), self.lexicon)

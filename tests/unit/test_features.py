@@ -149,7 +149,7 @@ def test_content_hash_is_that_of_the_whole_body(
 ) -> None:
     """It covers all word characters, including those that are not content, so that exact copies are recognised."""
     body = bodies[0] + end
-    whole = "".join(filter(str.isalnum, _NORMAL(body).text))
+    whole = "".join(filter(str.isalnum, _NORMAL(body)))
     assert fingerprinter.features([Article("1", body)]).sketches.content.tolist() == [hash_of(whole)]
 
 

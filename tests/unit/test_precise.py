@@ -73,7 +73,7 @@ def test_random_text_is_cut_as_rjieba_cuts_it(text: str, words: tuple[UserWord, 
 def test_articles_are_cut_as_rjieba_cuts_them(words: tuple[UserWord, ...], bodies: list[str], *, hmm: bool) -> None:
     """The hand-written articles have the words of rjieba."""
     for body in bodies:
-        text = _NORMAL(body).text
+        text = _NORMAL(body)
         assert _cut(text, words, hmm=hmm) == _REFERENCES[words].cut(text, hmm)
 
 

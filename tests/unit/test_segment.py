@@ -50,7 +50,7 @@ def test_others_cut_as_jieba_does_without_the_hidden_markov_model(
 ) -> None:
     """On every hand-written article, the Rust segmenter and the compiled one give the words of jieba itself."""
     for body in bodies:
-        text = _NORMAL(body).text
+        text = _NORMAL(body)
         assert _cut(cuts[name], text) == _cut(cuts["jieba"], text)
 
 
@@ -70,7 +70,7 @@ def test_words_put_together_are_the_text(
 ) -> None:
     """Segmenting loses and adds no character of an article."""
     for body in bodies:
-        text = _NORMAL(body).text
+        text = _NORMAL(body)
         assert "".join(_cut(cuts[name], text)) == text
 
 
@@ -103,7 +103,7 @@ def test_words_without_frequency_are_as_likely_as_jieba_has_them(
         reference.load_userdict(lines)
     cut = segmenter(name, tuple(read_user_dictionary(path)), hmm=False)
     texts = [f"记者从{_COINED}获悉公司的在线教育平台上线", "".join(rare[:9]), *bodies]
-    for text in (_NORMAL(text).text for text in texts):
+    for text in (_NORMAL(text) for text in texts):
         assert _cut(cut, text) == reference.lcut(text, HMM=False)
 
 

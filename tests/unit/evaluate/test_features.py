@@ -211,7 +211,7 @@ def test_improved_simhash_is_that_of_the_engine(bodies: list[str]) -> None:
     counts.add(len(articles), document_delta(engine.terms.hashes))
     expected, _ = fingerprinter.fingerprints(engine, counts.freeze(1))
     cut = segmenter("rjieba", ())
-    words = cut(NormalTexts.of_strings([_NORMAL(article.body).text for article in articles]))
+    words = cut(NormalTexts.of_strings([_NORMAL(article.body) for article in articles]))
     bags = _extract("improved", [words.of(place) for place in range(len(articles))])
     found, _ = simhash(bags.offsets(), bags.members(), bags.matrix.data)
     assert np.array_equal(found, expected)
