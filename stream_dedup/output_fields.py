@@ -8,31 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 from stream_dedup.article import EARLIEST_MS, LATEST_MS, Announcement, Decision, Link, Succession, Withdrawal
+from stream_dedup.output_shapes import LINK, ONLY_WHERE_TOLD
 
 _SECONDS_KEPT = 1 << 12  # cached as text: articles of the same second arrive together
 _FRACTIONS = tuple([f".{millisecond:03d}Z" for millisecond in range(1000)])
-_NO_LINK = dict.fromkeys(
-    (
-        "id",
-        "duplicate_of",
-        "matched",
-        "relation",
-        "jaccard",
-        "containment",
-        "hamming",
-        "fingerprint",
-        "idf_epoch",
-        "candidate_source",
-        "source",
-        "url",
-        "topic",
-        "partition",
-        "offset",
-        "published_at",
-        "received_at",
-        "decided_at",
-    )
-)
+_NO_LINK = dict.fromkeys(field.name for field in LINK.fields if field.name not in ONLY_WHERE_TOLD)
 
 
 def fingerprint_hex(fingerprint: int | None) -> str | None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlencode
@@ -49,24 +49,24 @@ class ShadowFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A service's figures.
+    """A service's figures; by default, those of one that does not answer.
 
     Attributes:
         decisions: number of articles judged since it started, by relation, `new` for none; relations that did not
             occur are missing.
-        duplicates: number of those that are duplicates.
+        duplicates: number of those that are duplicates; None if unknown.
         lag: messages waiting in the input; None if not yet known.
         shadow: None if no shadow is enabled.
         ready: whether it reads its input, or follows it closely; None if it does not say.
         not_ready: why it is not ready, in the words of its probe; else empty.
     """
 
-    decisions: Mapping[str, int]
-    duplicates: int
-    lag: int | None
-    shadow: ShadowFigures | None
-    ready: bool | None
-    not_ready: str
+    decisions: Mapping[str, int] = field(default_factory=dict)
+    duplicates: int | None = None
+    lag: int | None = None
+    shadow: ShadowFigures | None = None
+    ready: bool | None = None
+    not_ready: str = ""
 
 
 class FiguresReader:

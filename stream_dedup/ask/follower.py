@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stream_dedup.arrays import U64
 from stream_dedup.closing import SelfClosing
-from stream_dedup.engine.dedup import comparability
+from stream_dedup.engine.comparability import comparability
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.records.counts import load_epoch, load_learnt

@@ -23,7 +23,7 @@ from stream_dedup.ask.answers import (
     TextAnswer,
 )
 from stream_dedup.ask.bounds import check_length, quoted
-from stream_dedup.ask.figures import FiguresReader, ShadowFigures
+from stream_dedup.ask.figures import Figures, FiguresReader, ShadowFigures
 from stream_dedup.ask.follower import StateFollower, View
 from stream_dedup.ask.lookup import Lookup, message_location
 from stream_dedup.ask.measures import measures_of
@@ -249,16 +249,17 @@ class QueryService(SelfClosing):
             StoreError: the state cannot be read.
         """
         # With a state made from files, whatever answers on the port has a different state.
-        figures = self._figures.read() if not self._from_files else None
+        answered = self._figures.read() if not self._from_files else None
+        figures = answered or Figures()
         with self._follower.view() as view:
             progress, positions = view.progress, load_positions(view.store)
             unseen, epoch = view.unseen, view.epoch.number
         return StatusAnswer(
             version=__version__,
             directory=str(self._directory),
-            running=figures is not None,
-            ready=figures.ready if figures is not None else None,
-            not_ready=figures.not_ready if figures is not None else "",
+            running=answered is not None,
+            ready=figures.ready,
+            not_ready=figures.not_ready,
             steps=progress.steps,
             articles_judged=progress.judged,
             entries=progress.entries - progress.generations[0].first_entry,
@@ -268,10 +269,10 @@ class QueryService(SelfClosing):
             window_since=iso(self._cutoff_ms(progress), "seconds"),
             input=[] if self._from_files else _input_of(positions),
             files=[FileAnswer.model_validate(run) for run in runs_of(positions)] if self._from_files else [],
-            decisions=dict(figures.decisions) if figures is not None else {},
-            duplicates=figures.duplicates if figures is not None else None,
-            shadow=_shadow_answer(figures.shadow) if figures is not None and figures.shadow is not None else None,
-            consumer_lag=figures.lag if figures is not None else None,
+            decisions=dict(figures.decisions),
+            duplicates=figures.duplicates,
+            shadow=_shadow_answer(figures.shadow) if figures.shadow is not None else None,
+            consumer_lag=figures.lag,
             rate=self._pace.rate,
         )
 

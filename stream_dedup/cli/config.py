@@ -52,6 +52,6 @@ def _registration(shape: Shapes, name: FormatName) -> dict[str, str]:
     if name == "json":
         fail("output.format = json has no schema to register: set it to avro, protobuf or json-schema", EXIT_USAGE)
     from stream_dedup.encode.registered import registration
-    from stream_dedup.encode.shapes import CLUSTER, LINK
+    from stream_dedup.output_shapes import CLUSTER, LINK
 
     return registration({Shapes.LINK: LINK, Shapes.CLUSTER: CLUSTER}[shape], name)

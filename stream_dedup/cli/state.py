@@ -1,6 +1,6 @@
 """The commands under `state`: stats, verify, restore, rebuild, snapshot.
 
-Knows arguments, progress bars and tables; knows nothing of how anything is done.
+Knows arguments, progress bars, tables and which figures `stats` shows; knows nothing of how anything else is done.
 """
 
 import threading

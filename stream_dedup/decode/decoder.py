@@ -165,7 +165,7 @@ def _blank(body: str) -> bool:
         return True
     if not body.lstrip().startswith(("<", "&")) and any(map(str.isalnum, body)):
         return False
-    text = Normaliser()(body).text
+    text = Normaliser()(body)
     return not text or text.isspace()
 
 

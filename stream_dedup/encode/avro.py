@@ -10,7 +10,7 @@ from typing import Any
 
 import fastavro
 
-from stream_dedup.encode.shapes import NAMESPACE, Field, Kind, Shape, time_parser
+from stream_dedup.output_shapes import NAMESPACE, Field, Kind, Shape, time_parser
 
 _TYPES: Mapping[Kind, Any] = {
     Kind.TEXT: "string",

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from stream_dedup.encode.shapes import Field, Kind, Shape
+from stream_dedup.output_shapes import Field, Kind, Shape
 
 _TYPES: Mapping[Kind, dict[str, str]] = {
     Kind.TEXT: {"type": "string"},

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from stream_dedup.encode.shapes import LINK, Kind
 from stream_dedup.output_fields import iso
-
-_ONLY_WHERE_TOLD = frozenset({"reason", "scope"})
+from stream_dedup.output_shapes import LINK, ONLY_WHERE_TOLD, Kind
 
 
 def plain_link(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,6 +18,6 @@ def plain_link(fields: Mapping[str, Any]) -> dict[str, Any]:
         value = fields.get(field.name)
         if isinstance(value, datetime) and field.kind is Kind.TIMESTAMP:
             value = iso(round(value.timestamp() * 1000))
-        if value is not None or field.name not in _ONLY_WHERE_TOLD:
+        if value is not None or field.name not in ONLY_WHERE_TOLD:
             link[field.name] = value
     return link

@@ -11,7 +11,7 @@ from google.protobuf import descriptor_pb2, message_factory, timestamp_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
-from stream_dedup.encode.shapes import NAMESPACE, Kind, Shape, time_parser
+from stream_dedup.output_shapes import NAMESPACE, Kind, Shape, time_parser
 
 _Proto = descriptor_pb2.FieldDescriptorProto
 _TYPES: Mapping[Kind, _Proto.Type.ValueType] = {

@@ -10,7 +10,7 @@ import orjson
 from confluent_kafka.schema_registry import Schema
 
 from stream_dedup.encode import avro, json_schema, protobuf
-from stream_dedup.encode.shapes import CLUSTER, LINK, Shape
+from stream_dedup.output_shapes import CLUSTER, LINK, Shape
 from stream_dedup.registry.client import Registry
 from stream_dedup.registry.errors import RegistryError, UnknownSchemaError
 from stream_dedup.registry.frame import prefix

@@ -6,11 +6,10 @@ Knows the order of the steps and where a batch has to be split; knows nothing of
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.arrays import I64, U64, Bool
+from stream_dedup.arrays import I64, Bool
 from stream_dedup.article import (
     Article,
     Decision,
@@ -26,13 +25,14 @@ from stream_dedup.engine.clusters import Cluster
 from stream_dedup.engine.epochs import CountInput, Epochs
 from stream_dedup.engine.judge import JudgingInput, judge, proved
 from stream_dedup.engine.judged import Change, Judged, Outcome, Tally
-from stream_dedup.engine.links import JudgedRun
+from stream_dedup.engine.linker import Linker
+from stream_dedup.engine.links import JudgedRun, Links
 from stream_dedup.engine.matching import Verdicts
 from stream_dedup.engine.members import ClusterChanges
 from stream_dedup.engine.parts import Parts
 from stream_dedup.engine.prepared import Prepared
 from stream_dedup.engine.state import State
-from stream_dedup.engine.versions import PriorVersions, since, url_hash, with_url
+from stream_dedup.engine.versions import PriorVersions, find_prior_versions, since, url_hash, with_url
 from stream_dedup.engine.window import Moment, Times
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.new_entries import NewEntries
@@ -90,22 +90,6 @@ class _RunToJudge:
             owners[:] = [ids.get(name, -1) for name in names]
             siblings[:] = [urls.get(name, -1) for name in names]
         return owners, siblings
-
-
-class _Found(NamedTuple):
-    """What the decisions on n articles are based on.
-
-    Attributes:
-        features: their features.
-        fingerprints: their fingerprints, shape (n,).
-        candidates: what was found under their keys.
-        verdicts: the verdicts on them.
-    """
-
-    features: Features
-    fingerprints: U64
-    candidates: Candidates
-    verdicts: Verdicts
 
 
 class Batch:
@@ -224,40 +208,32 @@ class Batch:
             times: their times.
             places: indices of their outcomes, shape (n,).
         """
-        live = self._progress.live
-        prior_versions = self._parts.versions.find(self._store, live, articles, features.sketches.content, times)
+        live, contents, same_url = self._progress.live, features.sketches.content, self._settings.verify.same_url
+        prior_versions = find_prior_versions(self._store, live, articles, contents, times, same_url=same_url)
         if len(prior_versions) < len(articles):
             articles, features = articles[: len(prior_versions)], features.part(0, len(prior_versions))
             times = times.at(np.arange(len(prior_versions)))
         scopes = np.fromiter((scope_hash(article.scope) for article in articles), np.uint64, len(articles))
         floor = self._progress.generations[0].first_entry
         search = Search(self._index, self._store, features, times.window, scopes, floor, self._pending.young)
-        found = self._found(search, _RunToJudge(articles, prior_versions, times), features)
-        run = JudgedRun(
-            articles,
-            prior_versions,
-            found.features,
-            found.candidates,
-            found.verdicts,
-            times,
-            self._epochs.state.epoch.number,
-        )
+        run = self._found(search, _RunToJudge(articles, prior_versions, times), features)
         entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))
         book = self._book(entries)
-        decisions = self._parts.linker.decide(self._store, run, book, entries)
+        links = Links(self._index.format, self._parts.limits, self._store, run, book)
+        decisions = Linker(self._settings.verify.duplicates, run, links, book, entries).decisions()
         count = len(decisions)
-        self._count(found, search, count)
+        self._count(run, search, count)
         for place, succession in book.successions:
             self._successions.setdefault(int(places[place]), []).append(succession)
         new = np.array([not decision.link or decision.link.relation not in _SAME_ARTICLE for decision in decisions])
         unique = np.flatnonzero(new & [decision.unique for decision in decisions])
         told = np.flatnonzero(new)
-        self._stage(entries, book, times.stream[:count], CountInput(found.features, found.fingerprints, unique, told))
+        self._stage(entries, book, times.stream[:count], CountInput(run.features, run.fingerprints, unique, told))
         self._watch.lap("change")
         return decisions
 
-    def _found(self, search: Search, asked: _RunToJudge, features: Features) -> _Found:
-        """Look up what the decisions are based on, segmenting the articles that `text.segment` selects."""
+    def _found(self, search: Search, asked: _RunToJudge, features: Features) -> JudgedRun:
+        """Look up and judge a run, segmenting the articles that `text.segment` selects."""
         proven = self._proved(search, asked)
         search.look_up_other_landmarks(proven)
         if self._settings.text.segment == "all":
@@ -285,16 +261,19 @@ class Batch:
         features: Features,
         proven: Bool,
         segmented: Bool,
-    ) -> _Found:
+    ) -> JudgedRun:
         """Look up the tables as well, for articles that are segmented and not proved to be copies."""
-        fingerprints, sums = self._parts.fingerprinter.fingerprints(features, self._epochs.state.epoch)
+        epoch = self._epochs.state.epoch
+        fingerprints, sums = self._parts.fingerprinter.fingerprints(features, epoch)
         self._watch.lap("simhash")
         search.look_up_tables(fingerprints, sums, proven, segmented)
         candidates = search.candidates()
         self._watch.lap("look_up")
         verdicts = self._judged(candidates, asked)
         self._watch.lap("judge")
-        return _Found(features, fingerprints, candidates, verdicts)
+        return JudgedRun(
+            asked.articles, asked.prior_versions, features, candidates, verdicts, asked.times, epoch.number
+        )
 
     def _proved(self, search: Search, asked: _RunToJudge) -> Bool:
         """Tell which articles need no further look-up, shape (n,); see `proved`."""
@@ -311,16 +290,16 @@ class Batch:
         """Tell which articles were found to be copies, shape (n,)."""
         return ~asked.prior_versions.revised & self._parts.duplicates[verdicts.relations]
 
-    def _count(self, found: _Found, search: Search, articles: int) -> None:
+    def _count(self, run: JudgedRun, search: Search, articles: int) -> None:
         """Add the first articles of a run to the tally."""
-        tally, verdicts = self._tally, found.verdicts
+        tally, verdicts = self._tally, run.verdicts
         tally.candidates += verdicts.candidates[:articles].sum(axis=0)
         tally.confirmed += verdicts.confirmed[:articles].sum(axis=0)
         tally.hot_keys += verdicts.hot[:articles].sum(axis=0)
         np.maximum(tally.longest_lists, verdicts.longest[:articles].max(axis=0), out=tally.longest_lists)
         tally.probes += int(search.probes[:articles].sum())
         tally.hits += int(search.hits[:articles].sum())
-        tally.without_lines += int(found.features.lines.taken[:articles].sum())
+        tally.without_lines += int(run.features.lines.taken[:articles].sum())
 
     # ------------------------------------------------------------------------------------------------ withdrawals
 

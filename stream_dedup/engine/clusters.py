@@ -1,6 +1,6 @@
 """Clusters: an article with its copies, how many come from each source, and which of them is canonical.
 
-Knows members, counts and the policy; knows nothing of where clusters are stored or published.
+Knows members, counts, the policy and what is published of them; knows nothing of where clusters are stored.
 """
 
 import math

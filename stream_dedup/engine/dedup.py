@@ -3,12 +3,10 @@
 Knows how an engine is opened, used and closed; knows nothing of Kafka, of files or of thresholds.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from stream_dedup.arguments import check_items, shown
 from stream_dedup.article import Article, Decision, Unjudged, Withdrawal
@@ -27,7 +25,6 @@ from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import FileStore, MemoryStore
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import Epoch
-from stream_dedup.text.lexicon import shipped_list
 
 _ITEMS = (Article, Withdrawal)
 _ITEM = "an Article or a Withdrawal (stream_dedup.article)"
@@ -62,13 +59,13 @@ class Deduplicator(SelfClosing):
         self._settings = _checked(settings)
         store = store or (MemoryStore() if directory is None else RocksStore(Path(directory)))
         try:
-            self.state = State(store, self._settings, comparability(self._settings))
+            self.state = State(store, self._settings)
         except BaseException:
             store.close()
             raise
         try:
             shared = beside.fingerprinter if beside is not None else None
-            self._parts = parts_of(self._settings, self.state, shared)
+            self._parts = parts_of(self._settings, shared)
             self._copy_predictor = CopyPredictor()
         except BaseException:
             self.close()
@@ -250,28 +247,3 @@ def _checked(settings: EngineSettings | None) -> EngineSettings:
             "or from a file with load_settings"
         )
     return settings
-
-
-def comparability(settings: EngineSettings) -> dict[str, Any]:
-    """Return the settings that stored fingerprints, sketches and keys depend on, with hashes of the word lists."""
-    text, weights, plain = settings.text, settings.weights, settings.model_dump(mode="json")
-    lists = {
-        "text.user_dictionary": text.user_dictionary,
-        "text.stop_words": text.stop_words or shipped_list("stop_words.txt"),
-        "text.marker_words": text.marker_words or shipped_list("marker_words.txt"),
-        "text.boilerplate": text.boilerplate or shipped_list("boilerplate.txt"),
-    }
-    learning = ("learn_lines", "learn_min", "learn_share")
-    groups = {
-        "text": ("segmenter", "hmm", "simplify", "strip_html", "strip_boilerplate", *learning),
-        "weights": tuple(type(weights).model_fields),
-    }
-    groups |= {
-        "simhash": ("enabled", "tables", "prefix_bits"),
-        "landmarks": ("enabled", "keys", "spacing", "most_keys"),
-    }
-    groups |= {"sketch": ("gram", "size", "numbers", "places"), "idf": ("epoch_articles", "first_epoch_articles")}
-    return {
-        **{f"{group}.{name}": plain[group][name] for group, names in groups.items() for name in names},
-        **{name: path and hashlib.sha256(path.read_bytes()).hexdigest()[:16] for name, path in lists.items()},
-    }

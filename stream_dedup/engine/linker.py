@@ -9,58 +9,38 @@ import numpy as np
 
 from stream_dedup.article import Decision, Link, Relation, SuccessionReason
 from stream_dedup.engine.clusters import Member
-from stream_dedup.engine.compare import RELATIONS, Limits
+from stream_dedup.engine.compare import RELATIONS
 from stream_dedup.engine.judge import SKIP
 from stream_dedup.engine.links import JudgedRun, Links, Matched
 from stream_dedup.engine.members import ClusterChanges, member_of
 from stream_dedup.engine.versions import Version
 from stream_dedup.engine.window import Moment
-from stream_dedup.index.entries.entries import BARE, COMPARABLE, IN_TABLES, UNSEGMENTED, EntryFormat
+from stream_dedup.index.entries.entries import BARE, COMPARABLE, IN_TABLES, UNSEGMENTED
 from stream_dedup.index.entries.new_entries import NewEntries
 from stream_dedup.index.lookup.candidates import NO_ROW
 from stream_dedup.index.records.joins import join_key, packed_join
 from stream_dedup.index.records.new_records import NewRecord
 from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, seen_ms
-from stream_dedup.index.stores.store import Store
 
 _ENTRIES_KEPT = 8  # per id: those of its newest texts
 _OF_NO_COPY = np.uint8(COMPARABLE | IN_TABLES | BARE | UNSEGMENTED)  # flags that do not imply a copy
 
 
 class Linker:
-    """Turns verdicts into decisions.
+    """Turns the verdicts of one run into decisions.
 
     Args:
-        layout: format of the entries.
-        limits: thresholds, for comparing a revision with its earlier version.
         duplicates: relations that make an article a duplicate.
+        run: the judged run.
+        links: its links.
+        book: the clusters; changed in order.
+        entries: receives the entries that the articles add.
     """
-
-    def __init__(self, layout: EntryFormat, limits: Limits, duplicates: Collection[Relation]) -> None:
-        self._format = layout
-        self._limits = limits
-        self._duplicates = frozenset(duplicates)
-
-    def decide(self, store: Store, run: JudgedRun, book: ClusterChanges, entries: NewEntries) -> list[Decision]:
-        """Return the decisions on the first articles of a run, through the first that changes the index for later ones.
-
-        Args:
-            store: the state.
-            run: the judged run.
-            book: the clusters; changed in order.
-            entries: receives the entries that the articles add.
-        """
-        links = Links(self._format, self._limits, store, run, book)
-        return _Linking(self._duplicates, run, links, book, entries).decisions()
-
-
-class _Linking:
-    """Makes the decisions of one run."""
 
     def __init__(
         self, duplicates: Collection[Relation], run: JudgedRun, links: Links, book: ClusterChanges, entries: NewEntries
     ) -> None:
-        self._duplicates = duplicates
+        self._duplicates = frozenset(duplicates)
         self._run = run
         self._links = links
         self._book = book
@@ -70,6 +50,7 @@ class _Linking:
         self._cutoffs: list[int] = run.times.cutoffs.tolist()
 
     def decisions(self) -> list[Decision]:
+        """Return the decisions on the first articles, through the first that changes the index for later ones."""
         self._links.prefetch()
         links: list[Link | None] = []
         known = self._run.prior_versions.versions

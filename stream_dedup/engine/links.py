@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stream_dedup.arrays import U64
 from stream_dedup.article import Article, Link, Relation, Source
 from stream_dedup.engine.compare import RELATIONS, Limits, Match, compare
 from stream_dedup.engine.matching import SOURCES, Verdicts
@@ -49,6 +50,11 @@ class JudgedRun:
     def stored(self) -> int:
         """How many rows are stored entries; the rows of the run follow them."""
         return len(self.candidates.names)
+
+    @property
+    def fingerprints(self) -> U64:
+        """Fingerprints of the articles, shape (n,); meaningless for those that were not segmented."""
+        return self.candidates.rows.fingerprints[self.stored :]
 
     def texts(self, layout: EntryFormat) -> Entries:
         """Return the articles as the fixed parts of entries, without clusters, shape (n,)."""
@@ -116,9 +122,8 @@ class Links:
 
     def fingerprints(self) -> list[int | None]:
         """Return the fingerprint of each article, None if it was not segmented."""
-        first = self._stored
-        fingerprints = self._run.candidates.rows.fingerprints[first:].tolist()
-        return [one if known else None for one, known in zip(fingerprints, self._segmented[first:], strict=True)]
+        segmented = self._segmented[self._stored :]
+        return [one if known else None for one, known in zip(self._run.fingerprints.tolist(), segmented, strict=True)]
 
     def matched(self, place: int) -> Matched | None:
         """Return what an article is a copy of, None if there is no match."""

@@ -11,10 +11,7 @@ from stream_dedup.article import Article
 from stream_dedup.engine.clusters import Policy, policy_of
 from stream_dedup.engine.compare import Limits, duplicates_of, limits_of
 from stream_dedup.engine.copy_predictor import CopyPredictor
-from stream_dedup.engine.linker import Linker
 from stream_dedup.engine.prepared import Prepared
-from stream_dedup.engine.state import State
-from stream_dedup.engine.versions import VersionFinder
 from stream_dedup.engine.window import Window
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.settings import EngineSettings
@@ -28,8 +25,6 @@ class Parts:
     Attributes:
         settings: all settings.
         fingerprinter: turns articles into features and fingerprints.
-        versions: finds ids and URLs that were seen before.
-        linker: turns verdicts into decisions.
         window: how long articles are remembered.
         policy: which article of a cluster is canonical.
         limits: thresholds.
@@ -38,8 +33,6 @@ class Parts:
 
     settings: EngineSettings
     fingerprinter: Fingerprinter
-    versions: VersionFinder
-    linker: Linker
     window: Window
     policy: Policy
     limits: Limits
@@ -72,22 +65,18 @@ class Parts:
         return (self.fingerprinter.features if every else self.fingerprinter.unsegmented)(articles, learnt)
 
 
-def parts_of(settings: EngineSettings, state: State, fingerprinter: Fingerprinter | None = None) -> Parts:
+def parts_of(settings: EngineSettings, fingerprinter: Fingerprinter | None = None) -> Parts:
     """Return the parts of an engine.
 
     Args:
         settings: settings of the engine.
-        state: state of the engine.
         fingerprinter: that of an engine with comparable settings, to share its dictionaries; None for one of its own.
     """
-    limits = limits_of(settings)
     return Parts(
         settings,
         fingerprinter or Fingerprinter(settings),
-        VersionFinder(same_url=settings.verify.same_url),
-        Linker(state.index.format, limits, settings.verify.duplicates),
         Window(settings.window),
         policy_of(settings.cluster),
-        limits,
+        limits_of(settings),
         duplicates_of(settings),
     )

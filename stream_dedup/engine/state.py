@@ -3,9 +3,9 @@
 Knows how changes are made and how a changelog is replayed; knows nothing of how a change was decided.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from stream_dedup.engine.comparability import comparability
 from stream_dedup.engine.epochs import EpochState
 from stream_dedup.engine.judged import Change
 from stream_dedup.index.changelog import ChangelogError, Commit
@@ -39,14 +39,13 @@ class State:
     Args:
         store: where the state is kept.
         settings: settings of the index.
-        comparable: the settings that stored fingerprints, sketches and keys depend on.
 
     Raises:
         StoreError: the store cannot be read, or was made with settings that are not comparable with these.
     """
 
-    def __init__(self, store: FileStore, settings: EngineSettings, comparable: Mapping[str, Any]) -> None:
-        check_format(store, comparable)
+    def __init__(self, store: FileStore, settings: EngineSettings) -> None:
+        check_format(store, comparability(settings))
         self.store = store
         self._settings = settings
         self.progress = load_progress(store)

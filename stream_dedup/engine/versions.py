@@ -84,42 +84,33 @@ class PriorVersions:
         return self.versions.get(place) or Version((self.contents[place],), self.urls[place])
 
 
-class VersionFinder:
-    """Finds how articles relate to those before them.
+def find_prior_versions(
+    store: Store, live: Sequence[int], articles: Sequence[Article], contents: U64, times: Times, *, same_url: bool
+) -> PriorVersions:
+    """Return how the first articles of a batch relate to earlier ones: up to the first that has to wait.
+
+    An article that revises another one of the batch, or that arrives after it has expired, has to wait until the other
+    one is part of the state.
 
     Args:
+        store: the state.
+        live: generations that have not expired, the newest last.
+        articles: the batch of n articles.
+        contents: content hash of each, shape (n,).
+        times: their times.
         same_url: whether articles with the same URL are the same article.
     """
-
-    def __init__(self, *, same_url: bool) -> None:
-        self._same_url = same_url
-
-    def find(
-        self, store: Store, live: Sequence[int], articles: Sequence[Article], contents: U64, times: Times
-    ) -> PriorVersions:
-        """Return how the first articles of a batch relate to earlier ones: up to the first that has to wait.
-
-        An article that revises another one of the batch, or that arrives after it has expired, has to wait until the
-        other one is part of the state.
-
-        Args:
-            store: the state.
-            live: generations that have not expired, the newest last.
-            articles: the batch of n articles.
-            contents: content hash of each, shape (n,).
-            times: their times.
-        """
-        names = [article.name for article in articles]
-        urls = [url_hash(article.url, article.scope) if self._same_url else 0 for article in articles]
-        texts, cutoffs, stop = contents.tolist(), times.cutoffs.tolist(), len(articles)
-        siblings = _siblings(store, live, urls)
-        records = load_records(store, live, {*names, *chain.from_iterable(siblings.values())})
-        run = _Run(siblings, records, times.stream.tolist())
-        for place in _seen(names, urls, siblings, records):
-            if not run.take(place, names[place], urls[place], texts[place], cutoffs[place]):
-                stop = place
-                break
-        return _standings(names[:stop], texts[:stop], urls[:stop], run.versions)
+    names = [article.name for article in articles]
+    urls = [url_hash(article.url, article.scope) if same_url else 0 for article in articles]
+    texts, cutoffs, stop = contents.tolist(), times.cutoffs.tolist(), len(articles)
+    siblings = _siblings(store, live, urls)
+    records = load_records(store, live, {*names, *chain.from_iterable(siblings.values())})
+    run = _Run(siblings, records, times.stream.tolist())
+    for place in _seen(names, urls, siblings, records):
+        if not run.take(place, names[place], urls[place], texts[place], cutoffs[place]):
+            stop = place
+            break
+    return _standings(names[:stop], texts[:stop], urls[:stop], run.versions)
 
 
 def _seen(

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from stream_dedup.arrays import I64
 from stream_dedup.article import Article
 from stream_dedup.evaluate.labelled import LabelledSet
-from stream_dedup.fingerprint.sketch import gram_hashes, word_characters
+from stream_dedup.fingerprint.sketch import gram_hashes
 from stream_dedup.text.normal import Normaliser, word_table
 
 GRAM = 5
@@ -65,8 +65,8 @@ def with_overlaps(labelled: LabelledSet, least: float = OVERLAPS_FROM) -> Labell
 
 def _incidence(bodies: Sequence[str]) -> csr_array:
     """Return which text contains which n-gram, shape (n, distinct n-grams)."""
-    normalise, is_word = Normaliser(), word_table()
-    grams = [gram_hashes(word_characters(normalise(body).points, is_word), GRAM) for body in bodies]
+    characters = Normaliser().all(bodies).kept(word_table())
+    grams = [gram_hashes(characters.of(place), GRAM) for place in range(len(bodies))]
     starts = np.concatenate([[0], np.cumsum([len(each) for each in grams])]).astype(np.int64)
     names, columns = np.unique(np.concatenate([np.empty(0, np.uint64), *grams]), return_inverse=True)
     ones = np.ones(len(columns), np.int32)

@@ -184,7 +184,7 @@ class _Maker:
 
     def _has_enough_text(self, copy: Text, text: Text) -> bool:
         """Return whether a copy has enough text: an edit may keep a page's remnants and drop its only sentence."""
-        copied, own = (sum(map(str.isalnum, self._normalise(each.body).text)) for each in (copy, text))
+        copied, own = (sum(map(str.isalnum, self._normalise(each.body))) for each in (copy, text))
         return copied >= max(1, min(own, self._settings.least_chars))
 
     def _donor(self, original: Article, rng: Random) -> Text:

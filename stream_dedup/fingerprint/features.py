@@ -22,7 +22,7 @@ from stream_dedup.text.content import ContentFilter, Contents
 from stream_dedup.text.idf import Epoch
 from stream_dedup.text.lexicon import build_lexicon, read_words, shipped_list
 from stream_dedup.text.lines import NOTHING_LEARNT, EndLines, remove_site_lines, site_number
-from stream_dedup.text.normal import Normaliser, NormalText, word_table
+from stream_dedup.text.normal import Normaliser, word_table
 from stream_dedup.text.segment import segmenter
 from stream_dedup.text.terms import Terms, extract_terms, joined_terms
 from stream_dedup.text.texts import Texts
@@ -158,10 +158,6 @@ class Fingerprinter:
             simplify=text.simplify,
         )
 
-    def normal(self, text: str) -> NormalText:
-        """Return the normal form of a text."""
-        return self._normal(text)
-
     def words(self, text: str) -> list[str]:
         """Return the words of a text's content, including punctuation."""
         return self._cut(self._content(self._normal.all([text])).texts).of(0)
@@ -236,7 +232,7 @@ class Fingerprinter:
     def _user_words(self, dictionary: Path | None) -> tuple[UserWord, ...]:
         """Return the user's words normalised, as the segmenter sees them."""
         words = read_user_dictionary(dictionary) if dictionary else []
-        return tuple(UserWord(self._normal(entry.word).text, entry.frequency, entry.tag) for entry in words)
+        return tuple(UserWord(self._normal(entry.word), entry.frequency, entry.tag) for entry in words)
 
     def _terms(self, texts: Texts) -> Terms:
         return extract_terms(self._cut(texts), self.lexicon)

@@ -14,6 +14,7 @@ _WEIGHT_SCALE = float(1 << 24)
 _BYTE = np.uint64(0xFF)
 
 
+@kernel
 def simhash(offsets: I64, hashes: U64, weights: F64) -> tuple[U64, I64]:
     """Return the fingerprint and the bit sums of each article.
 
@@ -27,11 +28,6 @@ def simhash(offsets: I64, hashes: U64, weights: F64) -> tuple[U64, I64]:
     Returns:
         Fingerprints, uint64, shape (n,); sums, int64, shape (n, 64), in units of 2^-24.
     """
-    return _simhash(offsets, hashes, weights)
-
-
-@kernel
-def _simhash(offsets: I64, hashes: U64, weights: F64) -> tuple[U64, I64]:
     articles = len(offsets) - 1
     fingerprints = np.zeros(articles, np.uint64)
     sums = np.empty((articles, BITS), np.int64)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_dedup.arrays import I64, U32, U64, Bool
+from stream_dedup.arrays import I64, U32, U64
 from stream_dedup.compiled.hashing import hash_span
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.grams import gram_count, hash_grams, room_for, smallest_grams
@@ -218,15 +218,3 @@ def _likeliest(shared: int, a_alone: int, b_alone: int, a_size: int, b_size: int
         else:
             high = middle
     return (low + high) / 2.0
-
-
-@kernel
-def word_characters(points: U32, is_word: Bool) -> U32:
-    """Return the code points that are part of words, in order."""
-    kept = np.empty(len(points), np.uint32)
-    used = 0
-    for point in points:
-        if is_word[point]:
-            kept[used] = point
-            used += 1
-    return kept[:used]

@@ -17,9 +17,10 @@ from stream_dedup.decode import Decoder
 from stream_dedup.observe.health import Awaited
 from stream_dedup.observe.remaining_time import RemainingTime
 from stream_dedup.stream.commit.committer import Committer
-from stream_dedup.stream.commit.pipeline import Pipeline
+from stream_dedup.stream.commit.pipeline import Pipeline, commit_without_publishing
 from stream_dedup.stream.commit.shadowing import Shadow, discard_shadows
 from stream_dedup.stream.formats import Formats
+from stream_dedup.stream.input.history import History
 from stream_dedup.stream.input.reader import PendingCommit, Reader
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.statistics import client_statistics
@@ -28,7 +29,6 @@ from stream_dedup.stream.output.guarantees import make_writer
 from stream_dedup.stream.output.sink import Sink
 from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.parts import ServiceParts
-from stream_dedup.stream.rebuild import History, commit_without_publishing
 from stream_dedup.stream.transient_faults import Aborts, Outages
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ class ContentFilter:
     """
 
     def __init__(self, phrases: tuple[str, ...], normal: Normaliser) -> None:
-        self._phrases = _phrases_of(sorted({text for phrase in phrases if (text := normal(phrase).text)}))
+        self._phrases = _phrases_of(sorted({text for phrase in phrases if (text := normal(phrase))}))
 
     def __call__(self, texts: Texts) -> Contents:
         """Return the contents of normal texts."""

@@ -109,8 +109,8 @@ def build_lexicon(
         simplify: whether articles are simplified.
     """
     normal = Normaliser(simplify=simplify, strip_html=False)
-    stops = [normal(word).text for word in stop_words]
-    markers = sorted({text for word in marker_words if (text := normal(word).text)})
+    stops = [normal(word) for word in stop_words]
+    markers = sorted({text for word in marker_words if (text := normal(word))})
     dictionary = jieba_dictionary().extended(user_words)
     frequencies, total = dictionary.frequencies, int(dictionary.frequencies.sum())
     keys = empty_table(len(frequencies) + len(stops) + len(markers))

@@ -5,7 +5,6 @@ Knows which texts need more than that; knows nothing of words or fingerprints.
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,14 +23,6 @@ _APART = 16  # characters: what is closer together is composed as one span
 _ELLIPSIS = "…"  # NFKC would expand it, but it is not worth composing a text for: all texts keep it
 
 
-@dataclass(frozen=True, slots=True)
-class NormalText:
-    """A normal text, as a string and as its code points, shape (len(text),), uint32."""
-
-    text: str
-    points: U32
-
-
 class Normaliser:
     """Turns raw text into normal text: NFKC, lower case, simplified Han, no invisible characters, no HTML.
 
@@ -44,10 +35,9 @@ class Normaliser:
         self._fast, self._settled = forms_of(simplify=simplify)
         self._strip_html = strip_html
 
-    def __call__(self, text: str) -> NormalText:
+    def __call__(self, text: str) -> str:
         """Return the normal form of a text."""
-        normal = self.all([text])
-        return NormalText(normal.text(0), normal.points)
+        return self.all([text]).text(0)
 
     def all(self, texts: Sequence[str]) -> Texts:
         """Return the normal forms of texts; one compiled pass over all of them is enough for most."""

@@ -32,12 +32,6 @@ class Texts:
         return cls(np.frombuffer(encoded, np.uint32), offsets_of([len(text) for text in texts]))
 
     @classmethod
-    def joined(cls, texts: Sequence[U32]) -> "Texts":
-        """Return texts given as an array of code points each."""
-        points = np.concatenate([np.empty(0, np.uint32), *texts])
-        return cls(points, offsets_of([len(text) for text in texts]))
-
-    @classmethod
     def of_batches(cls, batches: Sequence["Texts"]) -> "Texts":
         """Return the texts of one or more batches as a single batch."""
         lengths = np.concatenate([batch.lengths() for batch in batches])

@@ -11,7 +11,6 @@ import numpy as np
 
 from stream_dedup.arrays import F64, I64, U64
 from stream_dedup.compiled.hashing import mix64
-from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.judged import Change
 from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features, landmark_rule
@@ -52,7 +51,7 @@ class Filling:
     def open(self, directory: Path) -> None:
         """Open the state in a directory."""
         store = open_store(directory, self.settings.state)
-        self.state = State(store, self.settings, comparability(self.settings))
+        self.state = State(store, self.settings)
 
     def close(self) -> None:
         """Close the state; it can be reopened."""

@@ -22,7 +22,6 @@ from rich.table import Table
 from stream_dedup.arrays import I64, U64
 from stream_dedup.article import Article
 from stream_dedup.cli.quantity import quantity
-from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.state import State
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.index.lookup.candidates import SIMHASH, Candidates, Search
@@ -101,7 +100,7 @@ def measured(shape: Shape, entries: int, copies: Copies | None, directory: Path)
     """Fill an index and query it."""
     settings, population = _settings(shape), Population(7)
     store = open_store(directory, settings.state)
-    state = State(store, settings, comparability(settings))
+    state = State(store, settings)
     stored = copies.originals[:_ASKED] if copies else np.empty(0, np.uint64)
     originals = fill(state, population, entries, stored, _ASKED)
     for family in Family:
@@ -161,7 +160,7 @@ def _open_and_ask(shape: Shape, directory: Path) -> int:
     settings, population = _settings(shape), Population(8)
     fingerprinter = Fingerprinter(settings)
     fingerprinter.features([Article("1", "一篇文章。")])
-    state = State(open_store(directory, settings.state), settings, comparability(settings))
+    state = State(open_store(directory, settings.state), settings)
     _Questions(state, population, shape.max_distance).ask(*fingerprints_of(population.sums(_ASKED)))
     memory: int = psutil.Process().memory_info().rss
     state.close()

@@ -16,7 +16,6 @@ from rich.console import Console
 
 from deploy.broker import kafka_for_session
 from stream_dedup import Article, Deduplicator
-from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.state import State
 from stream_dedup.index.changelog import commit_records
 from stream_dedup.index.stores.rocks import RocksStore
@@ -65,7 +64,7 @@ def write(bootstrap: str, topic: str, records: Records) -> None:
 def restored(settings: Settings, topic: str, directory: Path) -> tuple[int, float]:
     """Restore into a new directory; return the number of articles and the seconds."""
     with RocksStore(directory) as store, closing(ChangelogReader(settings, topic)) as reader:
-        state = State(store, settings, comparability(settings))
+        state = State(store, settings)
         began = time.perf_counter()
         follower = ChangelogFollower(state, reader, topic, lambda: None)
         follower.catch_up(lambda _left: None)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from stream_dedup.arrays import U64
-from stream_dedup.fingerprint.sketch import gram_hashes, word_characters
+from stream_dedup.fingerprint.sketch import gram_hashes
 from stream_dedup.text.normal import Normaliser, word_table
 
 GRAM = 5
@@ -85,8 +85,7 @@ def overlap(bodies: Mapping[str, str], link: Mapping[str, str]) -> float:
 
 
 def _grams(body: str) -> U64:
-    normal = Normaliser()(body)
-    return gram_hashes(word_characters(normal.points, word_table()), GRAM)
+    return gram_hashes(Normaliser().all([body]).kept(word_table()).points, GRAM)
 
 
 def main() -> None:

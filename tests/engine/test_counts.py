@@ -11,7 +11,8 @@ import pytest
 
 from stream_dedup import Article, Deduplicator, EngineSettings
 from stream_dedup.arrays import U64
-from stream_dedup.engine.versions import PriorVersions, VersionFinder
+from stream_dedup.engine import batch
+from stream_dedup.engine.versions import PriorVersions, find_prior_versions
 from stream_dedup.engine.window import Times
 from stream_dedup.index.runs import shelf
 from stream_dedup.index.stores.rocks import RocksStore
@@ -71,20 +72,14 @@ def test_an_article_costs_no_more(counts: dict[str, float], name: str, limit: fl
 def test_articles_of_one_url_are_not_looked_at_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each revises the one before it and waits for it; looking at all the rest each time would be 50 times as much."""
     looked_at: list[int] = []
-    find = VersionFinder.find
 
     def counted(
-        finder: VersionFinder,
-        store: Store,
-        live: Sequence[int],
-        articles: Sequence[Article],
-        contents: U64,
-        times: Times,
+        store: Store, live: Sequence[int], articles: Sequence[Article], contents: U64, times: Times, *, same_url: bool
     ) -> PriorVersions:
         looked_at.append(len(articles))
-        return find(finder, store, live, articles, contents, times)
+        return find_prior_versions(store, live, articles, contents, times, same_url=same_url)
 
-    monkeypatch.setattr(VersionFinder, "find", counted)
+    monkeypatch.setattr(batch, "find_prior_versions", counted)
     bodies = [article.body for article in decoded(sample_articles(100), InputSettings())]
     articles = [Article(str(n), f"{n} {body}", url="http://a/") for n, body in enumerate(bodies)]
     with Deduplicator() as engine:

@@ -153,7 +153,7 @@ class _DyingLate(MemoryStore):
         self._loads = 0
 
     def load(self, writes: Sequence[Write]) -> None:
-        """See `Store`."""
+        """See `FileStore`."""
         super().load(writes)
         self._loads += 1
         if self._loads == 2:

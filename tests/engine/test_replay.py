@@ -199,7 +199,7 @@ class _Breaking(MemoryStore):
         self._broken = False
 
     def load(self, writes: Sequence[Write]) -> None:
-        """See `Store`."""
+        """See `FileStore`."""
         if self._broken:
             super().load(writes)
             return

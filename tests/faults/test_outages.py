@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from stream_dedup.settings import Settings
+from stream_dedup.stream.input.history import History
 from stream_dedup.stream.kafka import tail
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.tail import Tail
 from stream_dedup.stream.ownership import Ownership
-from stream_dedup.stream.rebuild import History
 from stream_dedup.stream.state.changelog import ChangelogReader
 from tests.faults.chaos import Replica
 from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Traffic

@@ -45,7 +45,7 @@ _EVERY_ASTRAL = "".join(map(chr, range(0x20000, 0x20000 + 7_000)))
 def texts() -> list[str]:
     """Return every third of the hand-written articles as normalised text."""
     normal = Normaliser()
-    return [normal(text.body).text for text in base_texts()[::3]]
+    return [normal(text.body) for text in base_texts()[::3]]
 
 
 @pytest.fixture(scope="module")

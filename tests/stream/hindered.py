@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from stream_dedup.stream import protocol, rebuild
+from stream_dedup.stream import protocol
+from stream_dedup.stream.commit import pipeline
 from stream_dedup.stream.protocol import Step
 from stream_dedup.stream.state import replay
 from stream_dedup.stream.state.changelog import ChangelogReader
@@ -55,8 +56,8 @@ def _slow_down_replay(pause: float) -> None:
 
 
 def _slow_down_silence(pause: float) -> None:
-    rebuild.commit_without_publishing = _slowed(
-        rebuild.commit_without_publishing, pause
+    pipeline.commit_without_publishing = _slowed(
+        pipeline.commit_without_publishing, pause
     )  # before the owner imports it from there
 
 

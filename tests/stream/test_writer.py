@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, Message
 from confluent_kafka.admin import AdminClient
 
 from stream_dedup.stream.output.errors import AbortedError, FencedError
-from stream_dedup.stream.output.writer import Writer
+from stream_dedup.stream.output.writer import GroupOffsets, Writer
 from stream_dedup.stream.protocol import Step
 from tests.stream.waiting import wait_until
 from tests.stream.writing import RECORDS, SECONDS, Stage, member, reading, send_and_commit, steps
@@ -23,7 +23,7 @@ def test_commit_makes_outputs_records_and_offsets_visible(stage: Stage) -> None:
         writer.begin()
         writer.send(stage.output, b"a", b"article", [("h", b"x")])
         assert stage.visible(stage.output) == []
-        behind = writer.commit(RECORDS, {(stage.input, 0): 41}, consumer.consumer_group_metadata())
+        behind = writer.commit(RECORDS, GroupOffsets({(stage.input, 0): 41}, consumer.consumer_group_metadata()))
     assert stage.committed(stage.output) == [(b"a", b"article")]
     assert stage.committed(stage.changelog) == RECORDS
     assert stage.group_offset() == 41
@@ -41,7 +41,7 @@ def test_abort_leaves_nothing_and_the_next_transaction_counts(stage: Stage) -> N
     assert not writer.in_transaction
     writer.begin()
     writer.send(stage.output, b"b", b"committed", [])
-    assert writer.commit([], {}, None) is None
+    assert writer.commit([], None) is None
     assert stage.committed(stage.output) == [(b"b", b"committed")]
 
 
@@ -50,11 +50,11 @@ def test_offset_behind_the_records_is_that_of_the_log(stage: Stage) -> None:
     writer = stage.writer()
     for n in range(3):
         writer.begin()
-        behind = writer.commit([(b"%d" % n, b"v")] * (n + 1), {}, None)
+        behind = writer.commit([(b"%d" % n, b"v")] * (n + 1), None)
         stage.committed(stage.changelog)
         assert stage.ends(stage.changelog)[1] == (behind or 0) + 1  # the marker
     writer.begin()
-    assert writer.commit([], {}, None) is None
+    assert writer.commit([], None) is None
 
 
 def test_steps_of_a_transaction_are_told_in_their_order(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_steps_of_a_transaction_are_told_in_their_order(stage: Stage, monkeypatc
     with member(stage) as consumer:
         writer.begin()
         writer.send(stage.output, b"a", b"v", [])
-        writer.commit(RECORDS, {(stage.input, 0): 1}, consumer.consumer_group_metadata())
+        writer.commit(RECORDS, GroupOffsets({(stage.input, 0): 1}, consumer.consumer_group_metadata()))
     assert reached == [Step.BEGUN, Step.LOGGED, Step.CONFIRMED, Step.OFFSETS_SENT, Step.COMMITTED]
     assert seen == [0, 0, 0, 0, 1]
 
@@ -79,7 +79,7 @@ def test_steps_of_a_transaction_are_told_in_their_order(stage: Stage, monkeypatc
 
 def commit_only(writer: Writer, _stage: Stage) -> None:
     """Commit what was sent."""
-    writer.commit([], {}, None)
+    writer.commit([], None)
 
 
 def abort_only(writer: Writer, _stage: Stage) -> None:
@@ -102,7 +102,7 @@ def test_second_writer_fences_the_first(stage: Stage, finish: Callable[[Writer, 
         first.begin()
     second.begin()
     second.send(stage.output, b"second", b"counts", [])
-    second.commit(RECORDS, {}, None)
+    second.commit(RECORDS, None)
     first.close()
     assert stage.committed(stage.output) == [(b"second", b"counts")]
     assert stage.committed(stage.changelog) == RECORDS
@@ -129,10 +129,10 @@ def test_writer_that_was_idle_when_it_was_fenced_learns_it_with_its_next_transac
     """Between two transactions it hears nothing: the next one fails, and leaves nothing."""
     first = stage.writer()
     first.begin()
-    first.commit(RECORDS, {}, None)
+    first.commit(RECORDS, None)
     second = stage.writer()
     second.begin()
-    second.commit(RECORDS, {}, None)
+    second.commit(RECORDS, None)
     first.begin()
     with pytest.raises(FencedError):
         send_and_commit(first, stage)
@@ -154,12 +154,12 @@ def test_offsets_of_a_generation_that_is_over_are_refused_and_nothing_counts(sta
             writer.begin()
             writer.send(stage.output, b"a", b"stale", [])
             with pytest.raises(AbortedError, match="generation"):
-                writer.commit(RECORDS, {(stage.input, 0): 1}, stale)
+                writer.commit(RECORDS, GroupOffsets({(stage.input, 0): 1}, stale))
             assert not writer.in_transaction
             owner = consumer if consumer.assignment() else other
             writer.begin()
             writer.send(stage.output, b"a", b"again", [])
-            writer.commit(RECORDS, {(stage.input, 0): 1}, owner.consumer_group_metadata())
+            writer.commit(RECORDS, GroupOffsets({(stage.input, 0): 1}, owner.consumer_group_metadata()))
     assert stage.committed(stage.output) == [(b"a", b"again")]
     assert stage.committed(stage.changelog) == RECORDS
     assert stage.group_offset() == 1
@@ -181,9 +181,9 @@ def test_offsets_of_a_member_that_has_left_are_refused(stage: Stage) -> None:
     writer = stage.writer()
     writer.begin()
     with pytest.raises(AbortedError, match="UNKNOWN_MEMBER_ID"):
-        writer.commit(RECORDS, {(stage.input, 0): 1}, gone)
+        writer.commit(RECORDS, GroupOffsets({(stage.input, 0): 1}, gone))
     writer.begin()
-    writer.commit([(b"next", b"v")], {}, None)
+    writer.commit([(b"next", b"v")], None)
     assert stage.committed(stage.changelog) == [(b"next", b"v")]
 
 

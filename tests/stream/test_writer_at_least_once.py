@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.output.errors import AbortedError
-from stream_dedup.stream.output.writer import Writer
+from stream_dedup.stream.output.writer import GroupOffsets, Writer
 from stream_dedup.stream.protocol import Step
 from tests.stream.topics import create_topic, delete_topic
 from tests.stream.writing import RECORDS, Stage, steps
@@ -28,7 +28,7 @@ def test_without_transactions_outputs_are_confirmed_before_the_first_record(
     writer.begin()
     for n in range(100):
         writer.send(stage.output, b"%d" % n, b"v", [])
-    assert writer.commit(RECORDS, {(stage.input, 0): 1}, None) == 2
+    assert writer.commit(RECORDS, GroupOffsets({(stage.input, 0): 1}, None)) == 2
     assert reached == [Step.LOGGED, Step.CONFIRMED]
     assert confirmed == [100]
     assert stage.committed(stage.changelog) == RECORDS
@@ -42,7 +42,7 @@ def test_without_transactions_a_refused_output_keeps_the_records_back(stage: Sta
     writer.begin()
     writer.send(f"{stage.name}.small", b"a", os.urandom(5_000), [])
     with pytest.raises(BrokerError, match=rf"{stage.name}\.small.*max\.message\.bytes"):
-        writer.commit(RECORDS, {}, None)
+        writer.commit(RECORDS, None)
     assert stage.ends(stage.changelog) == (0, 0)
 
 
@@ -79,4 +79,4 @@ def begin_and_commit(writer: Writer, stage: Stage) -> None:
     """Write an output and the records."""
     writer.begin()
     writer.send(stage.output, b"a", b"1", [])
-    writer.commit(RECORDS, {}, None)
+    writer.commit(RECORDS, None)

@@ -26,7 +26,7 @@ from stream_dedup.stream.kafka.clients import BrokerError, check_properties, pro
 from stream_dedup.stream.output import exactly_once
 from stream_dedup.stream.output import writer as writer_
 from stream_dedup.stream.output.errors import AbortedError, FencedError, OutcomeUnknownError
-from stream_dedup.stream.output.writer import Writer
+from stream_dedup.stream.output.writer import GroupOffsets, Writer
 from stream_dedup.stream.protocol import Step
 from tests.stream.topics import create_topic
 from tests.stream.waiting import stand_still, wait_until
@@ -57,12 +57,12 @@ def test_message_that_the_topic_does_not_take_is_no_reason_to_try_again(stage: S
     writer.send(stage.output, b"a", b"with it", [])
     writer.send(f"{stage.name}.small", b"a", os.urandom(5_000), [])
     with pytest.raises(BrokerError, match=r"max\.message\.bytes") as error:
-        writer.commit(RECORDS, {}, None)
+        writer.commit(RECORDS, None)
     assert not isinstance(error.value, FencedError | OutcomeUnknownError)
     assert not writer.in_transaction
     writer.begin()
     writer.send(stage.output, b"b", b"later", [])
-    writer.commit([], {}, None)
+    writer.commit([], None)
     assert stage.committed(stage.output) == [(b"b", b"later")]
     assert stage.committed(stage.changelog) == []
 
@@ -106,7 +106,7 @@ def test_queue_that_is_full_slows_the_sending(stage: Stage) -> None:
     for n in range(300):
         writer.send(stage.output, b"%d" % n, bytes(10_000), [])
     assert stage.waits
-    writer.commit([], {}, None)
+    writer.commit([], None)
     assert len(stage.committed(stage.output)) == 300
 
 
@@ -119,7 +119,7 @@ def test_record_without_a_key_is_refused_by_a_compacted_topic(stage: Stage) -> N
     writer.begin()
     writer.send(compacted, None, b"v", [])
     with pytest.raises(BrokerError, match="without a key"):
-        writer.commit([], {}, None)
+        writer.commit([], None)
 
 
 def test_missing_rights_are_named(frail: KafkaBroker) -> None:
@@ -168,7 +168,9 @@ def test_silence_of_the_broker_is_outlasted_and_the_caller_goes_on_beating(
             with silence_at(step, frail, 2.5):
                 writer.begin()
                 writer.send(stage.output, b"%d" % n, b"v", [])
-                writer.commit([(b"%d" % n, b"v")], {(stage.input, 0): n}, consumer.consumer_group_metadata())
+                writer.commit(
+                    [(b"%d" % n, b"v")], GroupOffsets({(stage.input, 0): n}, consumer.consumer_group_metadata())
+                )
             assert len(calls) >= 2, step
             assert max(after - before for before, after in pairwise(calls)) < 1.5, step
         assert stage.committed(stage.output) == [(b"0", b"v"), (b"1", b"v"), (b"2", b"v")]
@@ -202,7 +204,7 @@ def test_commit_without_an_answer_has_an_unknown_outcome(frail: KafkaBroker) -> 
         writer.begin()
         writer.send(stage.output, b"a", b"v", [])
         with silence_at(Step.CONFIRMED, frail, 30), pytest.raises(OutcomeUnknownError):
-            writer.commit(RECORDS, {}, None)
+            writer.commit(RECORDS, None)
         # The request was in the broker's socket and is processed after all, so reporting an abort would be wrong.
         wait_until(lambda: stage.committed(stage.changelog) == RECORDS, "the broker commits")
         writer.close()
@@ -217,10 +219,10 @@ def test_confirmation_that_does_not_come_aborts_and_nothing_counts(frail: KafkaB
             writer.begin()
             writer.send(stage.output, b"a", b"first", [])
             with pytest.raises(AbortedError):
-                writer.commit(RECORDS, {}, None)
+                writer.commit(RECORDS, None)
         writer.begin()
         writer.send(stage.output, b"a", b"again", [])
-        writer.commit(RECORDS, {}, None)
+        writer.commit(RECORDS, None)
         assert stage.committed(stage.output) == [(b"a", b"again")]
         assert stage.committed(stage.changelog) == RECORDS
 
@@ -242,7 +244,7 @@ def test_caller_may_give_up_while_the_broker_is_silent(frail: KafkaBroker, step:
             writer.send(stage.output, b"a", b"v", [])
             began = time.monotonic()
             with pytest.raises(BrokerError, match="stopped"):
-                writer.commit(RECORDS, {(stage.input, 0): 1}, consumer.consumer_group_metadata())
+                writer.commit(RECORDS, GroupOffsets({(stage.input, 0): 1}, consumer.consumer_group_metadata()))
             writer.close()
             assert time.monotonic() - began < 15  # of the 30 s of silence
 

@@ -158,4 +158,4 @@ def steps(monkeypatch: pytest.MonkeyPatch, look: Callable[[Step], object] = lamb
 def send_and_commit(writer: Writer, stage: Stage) -> None:
     """Send more in the open transaction, and commit."""
     writer.send(stage.output, b"first", b"more", [])
-    writer.commit(RECORDS, {}, None)
+    writer.commit(RECORDS, None)

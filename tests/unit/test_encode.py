@@ -26,9 +26,9 @@ from stream_dedup.decode.fields import Paths
 from stream_dedup.decode.protobuf import ProtobufFormat
 from stream_dedup.encode import Encoder, JsonEncoder
 from stream_dedup.encode.registered import RegisteredEncoder, registration
-from stream_dedup.encode.shapes import CLUSTER, LINK
 from stream_dedup.engine.clusters import Cluster, Member, cluster_fields
 from stream_dedup.output_fields import link_fields, succession_fields, withdrawal_fields
+from stream_dedup.output_shapes import CLUSTER, LINK
 from stream_dedup.registry import RegistryError
 from stream_dedup.registry import client as registry_client
 from stream_dedup.registry.client import Registry

@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from stream_dedup.settings import Settings
-from stream_dedup.stream import rebuild
+from stream_dedup.stream.input import history as history_
+from stream_dedup.stream.input.history import History
 from stream_dedup.stream.kafka.places import IDENTITY
 from stream_dedup.stream.life import StoppedError
-from stream_dedup.stream.rebuild import History
 
 
 class _Message:
@@ -83,7 +83,7 @@ class _Client:
 def _batches(
     monkeypatch: pytest.MonkeyPatch, coming: Sequence[Sequence[int]], committed: int = 4, end: int = 4
 ) -> Iterator[list[int | None]]:
-    monkeypatch.setattr(rebuild, "make_consumer", lambda *_: _Client(coming, committed, end))
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: _Client(coming, committed, end))
     history = History(Settings.model_validate({"input": {"topics": ["in"]}}), {})
     return ([message.offset() for message in batch] for batch in history.batches(2))
 
@@ -102,7 +102,7 @@ def test_broker_that_is_away_is_waited_for_until_the_caller_gives_up(monkeypatch
     """Also before the first batch, while it is asked what the group has decided; the client is then closed."""
     client = _Client([], 4, 4)
     client.silent = True
-    monkeypatch.setattr(rebuild, "make_consumer", lambda *_: client)
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: client)
     settings = Settings.model_validate({"input": {"topics": ["in"]}})
 
     def back() -> None:
@@ -128,7 +128,7 @@ def test_what_a_broker_has_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatc
 def test_topic_that_was_made_anew_is_judged_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offsets that a state has of a deleted topic of the same name do not apply to the new one."""
     settings = Settings.model_validate({"input": {"topics": ["in"]}})
-    monkeypatch.setattr(rebuild, "make_consumer", lambda *_: _Client([], 4, 4))
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: _Client([], 4, 4))
     for known, left in ((None, 1), (5, 1), (6, 4)):
         positions = {("in", 0): 3} if known is None else {("in", 0): 3, ("in", IDENTITY): known}
         assert History(settings, positions, lambda _: {"in": 5}).total == left

@@ -93,7 +93,7 @@ def _expected(text: str, learnt: set[str]) -> tuple[list[str], str]:
 @given(st.lists(st.sampled_from(_POOL), max_size=45), st.sets(st.sampled_from(_POOL[:3])))
 def test_lines_are_those_of_a_plain_model(sentences: list[str], learnt: set[str]) -> None:
     """At either end, three unlearnt lines and the learnt ones among them, at most 16; learnt ones are removed."""
-    text = _NORMAL("".join(sentences)).text
+    text = _NORMAL("".join(sentences))
     known = {"".join(filter(str.isalnum, line)) for line in learnt}
     counted, left = _expected(text, known)
     peeled = _peeled(text, _learnt(*learnt))

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings
+from stream_dedup.text.normal import Normaliser
 from stream_dedup.text.segment import Segmenter, SegmenterName, segmenter
 from stream_dedup.text.texts import Texts
 from stream_dedup.text.user_words import UserWord, read_user_dictionary
 
 _SEGMENTERS: tuple[SegmenterName, ...] = ("compiled", "rjieba", "jieba")
 _COINED = "石桥帆影云栈"
+_NORMAL = Normaliser()
 
 
 def _cut(cut: Segmenter, text: str) -> list[str]:
@@ -44,11 +46,11 @@ def fingerprinter_with(tmp_path: Path) -> Callable[[bytes], Fingerprinter]:
 
 @pytest.mark.parametrize("name", ["compiled", "rjieba"])
 def test_others_cut_as_jieba_does_without_the_hidden_markov_model(
-    name: SegmenterName, cuts: dict[SegmenterName, Segmenter], fingerprinter: Fingerprinter, bodies: list[str]
+    name: SegmenterName, cuts: dict[SegmenterName, Segmenter], bodies: list[str]
 ) -> None:
     """On every hand-written article, the Rust segmenter and the compiled one give the words of jieba itself."""
     for body in bodies:
-        text = fingerprinter.normal(body).text
+        text = _NORMAL(body)
         assert _cut(cuts[name], text) == _cut(cuts["jieba"], text)
 
 
@@ -64,11 +66,11 @@ def test_a_batch_has_the_words_of_each_text(name: SegmenterName, cuts: dict[Segm
 
 @pytest.mark.parametrize("name", _SEGMENTERS)
 def test_words_put_together_are_the_text(
-    name: SegmenterName, cuts: dict[SegmenterName, Segmenter], fingerprinter: Fingerprinter, bodies: list[str]
+    name: SegmenterName, cuts: dict[SegmenterName, Segmenter], bodies: list[str]
 ) -> None:
     """Segmenting loses and adds no character of an article."""
     for body in bodies:
-        text = fingerprinter.normal(body).text
+        text = _NORMAL(body)
         assert "".join(_cut(cuts[name], text)) == text
 
 
@@ -88,7 +90,7 @@ def test_user_words_are_kept_whole(name: SegmenterName, cuts: dict[SegmenterName
 
 @pytest.mark.parametrize("name", _SEGMENTERS)
 def test_words_without_frequency_are_as_likely_as_jieba_has_them(
-    name: SegmenterName, fingerprinter: Fingerprinter, bodies: list[str], tmp_path: Path
+    name: SegmenterName, bodies: list[str], tmp_path: Path
 ) -> None:
     """They are just likely enough not to be split, so texts without them are cut as before."""
     chance = Random(1)
@@ -101,7 +103,7 @@ def test_words_without_frequency_are_as_likely_as_jieba_has_them(
         reference.load_userdict(lines)
     cut = segmenter(name, tuple(read_user_dictionary(path)), hmm=False)
     texts = [f"记者从{_COINED}获悉公司的在线教育平台上线", "".join(rare[:9]), *bodies]
-    for text in (fingerprinter.normal(text).text for text in texts):
+    for text in (_NORMAL(text) for text in texts):
         assert _cut(cut, text) == reference.lcut(text, HMM=False)
 
 

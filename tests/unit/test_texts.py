@@ -23,10 +23,10 @@ def _marked(characters: str) -> Bool:
 
 @given(_TEXTS)
 def test_texts_are_the_strings_that_they_were_made_of(strings: list[str]) -> None:
-    """Strings are returned unchanged, one by one and all together, however the texts were made."""
-    for texts in (Texts.of_strings(strings), Texts.joined([code_points(string) for string in strings])):
-        assert _strings(texts) == list(texts.strings()) == strings
-        assert texts.lengths().tolist() == [len(string) for string in strings]
+    """Strings are returned unchanged, one by one and all together."""
+    texts = Texts.of_strings(strings)
+    assert _strings(texts) == list(texts.strings()) == strings
+    assert texts.lengths().tolist() == [len(string) for string in strings]
 
 
 def test_lone_surrogates_pass() -> None:

@@ -60,7 +60,7 @@ def _lexicon() -> Lexicon:
 
 def _title_terms(texts: Texts, lexicon: Lexicon) -> Terms:
     normal = Normaliser()
-    titles = [normal(article.title).text for article in texts.articles]
+    titles = [normal(article.title) for article in texts.articles]
     pairs = zip(texts.words, titles, strict=True)
     return extract_terms(words_of([word for word in set(words) if word in title] for words, title in pairs), lexicon)
 

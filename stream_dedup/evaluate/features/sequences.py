@@ -14,7 +14,6 @@ from stream_dedup.article import Article
 from stream_dedup.compiled.hashing import hash_words, mix64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.evaluate.features.bags import Bags, bags
-from stream_dedup.fingerprint.sketch import word_characters
 from stream_dedup.text.normal import Normaliser, word_table
 
 
@@ -48,11 +47,8 @@ def words_in_order(words: Sequence[Sequence[str]]) -> Sequences:
 
 def characters_in_order(articles: Sequence[Article]) -> Sequences:
     """Return the characters of the normalised bodies, without blanks, punctuation and symbols."""
-    normal, is_word = Normaliser(), word_table()
-    texts = [word_characters(normal(article.body).points, is_word) for article in articles]
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(text) for text in texts], out=offsets[1:])
-    return Sequences(offsets, np.concatenate([np.empty(0, np.uint32), *texts]).astype(np.uint64))
+    characters = Normaliser().all([article.body for article in articles]).kept(word_table())
+    return Sequences(characters.offsets, characters.points.astype(np.uint64))
 
 
 @kernel

@@ -3,8 +3,6 @@
 Knows names, sources and availability; knows nothing of results.
 """
 
-from collections.abc import Iterable
-
 from stream_dedup.counted import counted
 from stream_dedup.evaluate.engine import configurations
 from stream_dedup.evaluate.features.catalogue import features
@@ -83,8 +81,3 @@ def algorithms_table(selection: Selection) -> Table:
 
 def _state(missing: str | None, *, slow: bool) -> str:
     return missing or ("available, slow" if slow else "available")
-
-
-def readme_tables() -> Iterable[Table]:
-    """Return the tables of the README: those that are the same on every machine."""
-    return segmenters_table(), features_table(), similarities_table(), engine_table(), operators_table()

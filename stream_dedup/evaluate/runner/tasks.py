@@ -67,7 +67,7 @@ class ComparedRows:
 def cut(shared: WorkerFiles, segmenter: Segmenter, rows: slice) -> SegmentedTexts:
     """Return the words of the bodies of some articles."""
     normal = Normaliser()
-    texts = [normal(one.article.body).text for one in _labelled(shared)[0].articles[rows]]
+    texts = [normal(one.article.body) for one in _labelled(shared)[0].articles[rows]]
     segmenter.cut(texts[:1])  # loads its dictionary before the clock starts
     begin = time.process_time()
     words = segmenter.cut(texts)

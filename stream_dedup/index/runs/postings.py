@@ -1,6 +1,6 @@
 """Postings: which entries are indexed under a key, and what is known of each without reading it.
 
-Knows kinds of posting lists and a batch's share of them; knows nothing of where they are kept or where keys come from.
+Knows kinds of posting lists; knows nothing of where they are kept or where keys come from.
 """
 
 from dataclasses import dataclass

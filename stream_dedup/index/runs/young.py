@@ -25,20 +25,12 @@ class YoungLists:
     """Posting lists as an open-addressing table of chains, the newest posting of each first."""
 
     def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Remove all postings."""
         self._keys: U64 = np.zeros(_LEAST, np.uint64)
         self._heads: I64 = np.full(_LEAST, _FREE, np.int64)
         self._nodes: KeyedPostings = KeyedPostings(*np.empty((3, _LEAST), np.uint64))
         self._older: I64 = np.empty(_LEAST, np.int64)
         self._used = 0
         self._lists = 0
-
-    def __len__(self) -> int:
-        """Return how many postings they hold."""
-        return self._used
 
     def add(self, keyed: KeyedPostings) -> None:
         """Add postings.

@@ -173,7 +173,7 @@ class RocksStore(SelfClosing):
             time.sleep(_STALL_SECONDS)
 
     def load(self, writes: Sequence[Write]) -> None:
-        """See `Store`.
+        """See `FileStore`.
 
         Raises:
             StoreFullError: the disk is full.
@@ -315,7 +315,7 @@ class RocksStore(SelfClosing):
         return figures_of(self._database, [*self._families.values()])
 
     def close(self) -> None:
-        """See `Store`. Closing twice does no harm.
+        """See `FileStore`. Closing twice does no harm.
 
         Raises:
             StoreError: the write buffers cannot be written out. The directory is still released, and nothing is lost:

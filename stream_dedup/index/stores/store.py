@@ -97,6 +97,10 @@ class Store(Protocol):
         """Write all or nothing, in the order given."""
         ...
 
+
+class FileStore(Store, Protocol):
+    """A whole store: it also takes very many writes, and keeps files, which never change once they are there."""
+
     def load(self, writes: Sequence[Write]) -> None:
         """Make very many writes, fast and in order, but not all or nothing: after a crash they are loaded again."""
         ...
@@ -104,10 +108,6 @@ class Store(Protocol):
     def close(self) -> None:
         """Release the directory. The store cannot be used afterwards."""
         ...
-
-
-class FileStore(Store, Protocol):
-    """A store that also keeps files, which never change once they are there."""
 
     def new_file(self, name: str) -> AbstractContextManager[BinaryIO]:
         """Write a file: it is there, complete and safely on disk, once the context is left without an exception."""
@@ -157,7 +157,7 @@ class MemoryStore:
                         pairs[key] = value
 
     def load(self, writes: Sequence[Write]) -> None:
-        """See `Store`."""
+        """See `FileStore`."""
         self.write(writes)
 
     @contextmanager
@@ -188,14 +188,14 @@ class MemoryStore:
         return list(self._files)
 
     def close(self) -> None:
-        """See `Store`."""
+        """See `FileStore`."""
         self.remove_files(self.file_names())
 
 
 class Overlay:
     """A store as it will be once some writes are made: they are kept in memory, and the base is only read.
 
-    The base must not change in the meantime. Closing the overlay does not close the base.
+    The base must not change in the meantime.
 
     Args:
         store: the base.
@@ -241,10 +241,6 @@ class Overlay:
         """See `Store`. The writes are staged."""
         self._staged.extend(writes)
 
-    def load(self, writes: Sequence[Write]) -> None:
-        """See `Store`. The writes are staged."""
-        self.write(writes)
-
     def _look(self) -> None:
         """Take in what was staged since the last read; not earlier, as most overlays are never read after a write."""
         for write in self._staged[self._seen :]:
@@ -256,9 +252,6 @@ class Overlay:
             for key in [key for key in puts if write.begin <= key < write.end]:
                 del puts[key]
         self._seen = len(self._staged)
-
-    def close(self) -> None:
-        """See `Store`. The base stays open."""
 
 
 def _covered(key: bytes, drops: Sequence[Drop]) -> bool:

@@ -4,7 +4,6 @@ Knows in which order the two are written; knows nothing of messages, or of how t
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.judged import Change
@@ -12,19 +11,7 @@ from stream_dedup.index.changelog import commit_records
 from stream_dedup.index.records.ledger import ChangelogPosition
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.kafka.places import Place
-from stream_dedup.stream.output.writer import Writer
-
-
-class GroupOffsets(NamedTuple):
-    """What a commit stores in the input's group.
-
-    Attributes:
-        offsets: next offset to read, by topic and partition.
-        metadata: current metadata of the group.
-    """
-
-    offsets: Mapping[Place, int]
-    metadata: object
+from stream_dedup.stream.output.writer import GroupOffsets, Writer
 
 
 class Committer:
@@ -59,8 +46,7 @@ class Committer:
             BrokerError: the broker refuses, or gives no answer.
             StoreError: the state cannot be written. What was committed before is in the changelog.
         """
-        offsets, metadata = group or GroupOffsets({}, None)
-        behind = self._writer.commit(list(commit_records(self._engine.commit_of(change, positions))), offsets, metadata)
+        behind = self._writer.commit(list(commit_records(self._engine.commit_of(change, positions))), group)
         watch.lap("transaction")
         place = ChangelogPosition(self._identity, behind) if behind is not None else None
         self._engine.apply(change, positions, place)

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from confluent_kafka import Message
 
 from stream_dedup.article import Article, Decision, Unjudged, Withdrawal, Withdrawn
-from stream_dedup.decode import Reason, UndecodableError
+from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.judged import Judged
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
-from stream_dedup.stream.commit.committer import Committer, GroupOffsets
+from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.commit.shadowing import Shadow
-from stream_dedup.stream.input.decoded import Decoded
+from stream_dedup.stream.input.decoded import Decoded, decode_all
 from stream_dedup.stream.input.reader import PendingCommit, Reader
 from stream_dedup.stream.input.source import Source
-from stream_dedup.stream.kafka.places import offset_of, place_of
+from stream_dedup.stream.kafka.places import identity_updates, offset_of, place_of
 from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.sink import Sink
-from stream_dedup.stream.output.writer import Writer
+from stream_dedup.stream.output.writer import GroupOffsets, Writer
 from stream_dedup.stream.protocol import Step
 
 
@@ -150,6 +150,34 @@ class Pipeline:
         for message, error in sorted(decoded.dead, key=_place_of_letter):
             self._sink.dead_letter(message, error)
         self._sink.clusters(judged.clusters, decided_ms)
+
+
+def commit_without_publishing(
+    messages: Sequence[Message],
+    identities: Mapping[str, int],
+    engine: Deduplicator,
+    decoder: Decoder,
+    committer: Committer,
+) -> None:
+    """Judge messages that the group has already decided: only the state changes, nothing is published.
+
+    Args:
+        messages: in order.
+        identities: of the topics that they may come from.
+        engine: decides.
+        decoder: reads messages.
+        committer: commits the change.
+
+    Raises:
+        AbortedError: the transaction was aborted; nothing has changed.
+        FencedError: another process writes to the index now.
+        BrokerError: the broker refuses, or gives no answer.
+        StoreError: the state cannot be read or written.
+    """
+    judged = engine.decide([item for _, item in decode_all(messages, decoder).items])
+    behind = {place_of(message): offset_of(message) + 1 for message in messages}
+    positions = identity_updates(identities, engine.positions(), ()) | behind
+    committer.commit_alone(judged.change, positions)
 
 
 def _undecided(

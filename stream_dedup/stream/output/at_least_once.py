@@ -4,7 +4,7 @@ Knows the order of the steps, and how to find out who owns the index; knows noth
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NoReturn
 
@@ -13,9 +13,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import OnStatistics, is_transient
-from stream_dedup.stream.kafka.places import Place
 from stream_dedup.stream.output.errors import NO_LONGER_MEMBER
-from stream_dedup.stream.output.writer import SLICE_SECONDS, Writer
+from stream_dedup.stream.output.writer import SLICE_SECONDS, GroupOffsets, Writer
 
 _PAUSE_SECONDS = 0.1  # before the group is asked again
 _CONNECT_SECONDS = 5.0
@@ -58,13 +57,8 @@ class AtLeastOnceWriter(Writer):
         self._forget_reports()
         self._check_owner(self._deadline())
 
-    def commit(
-        self,
-        records: Sequence[tuple[bytes, bytes | None]],
-        _offsets: Mapping[Place, int],
-        _group: object | None,
-    ) -> int | None:
-        """See `Writer`. The offsets are left out: only a transaction could commit them with the rest."""
+    def commit(self, records: Sequence[tuple[bytes, bytes | None]], _group: GroupOffsets | None) -> int | None:
+        """See `Writer`. The group's offsets are left out: only a transaction could commit them with the rest."""
         deadline = self._deadline()
         self._confirm(deadline)
         self._check_owner(deadline)

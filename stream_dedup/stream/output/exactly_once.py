@@ -4,7 +4,7 @@ Knows the order of the calls, which is retried, and what an error means; knows n
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Thread
 from typing import NoReturn
@@ -15,14 +15,13 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
 from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics
-from stream_dedup.stream.kafka.places import Place
 from stream_dedup.stream.output.errors import (
     FencedError,
     OutcomeUnknownError,
     StuckError,
     is_refused,
 )
-from stream_dedup.stream.output.writer import SLICE_SECONDS, Writer
+from stream_dedup.stream.output.writer import SLICE_SECONDS, GroupOffsets, Writer
 
 _PAUSE_SECONDS = 0.1  # before a call is retried
 _STUCK_SECONDS = 10.0  # after which a call that ignores its timeout is given up
@@ -76,16 +75,11 @@ class ExactlyOnceWriter(Writer):
         self._in_transaction = True
         protocol.reached(protocol.Step.BEGUN)
 
-    def commit(
-        self,
-        records: Sequence[tuple[bytes, bytes | None]],
-        offsets: Mapping[Place, int],
-        group: object | None,
-    ) -> int | None:
+    def commit(self, records: Sequence[tuple[bytes, bytes | None]], group: GroupOffsets | None) -> int | None:
         """See `Writer`."""
         deadline = self._deadline()
         self._write_records(records, deadline)
-        self._send_offsets(offsets, group, deadline)
+        self._send_offsets(group, deadline)
         self._commit_transaction(deadline)
         return self._behind
 
@@ -117,14 +111,14 @@ class ExactlyOnceWriter(Writer):
                 log.warning("transaction_left_open", id=self._changelog, error=error.args[0].str())
         super().close()
 
-    def _send_offsets(self, offsets: Mapping[Place, int], group: object | None, deadline: float) -> None:
-        if not offsets or group is None:
+    def _send_offsets(self, group: GroupOffsets | None, deadline: float) -> None:
+        if group is None or not group.offsets:
             return
-        places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+        places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in group.offsets.items()]
         try:
             self._until(
                 lambda seconds: self._beside(
-                    partial(self._producer.send_offsets_to_transaction, places, group, seconds)
+                    partial(self._producer.send_offsets_to_transaction, places, group.metadata, seconds)
                 ),
                 deadline,
             )

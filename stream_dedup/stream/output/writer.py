@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -32,6 +32,18 @@ _QUEUE_TOO_SMALL = "raise kafka.producer.queue.buffering.max.kbytes"
 log = structlog.get_logger()
 
 _Report = Callable[[KafkaError | None, Message], None]
+
+
+class GroupOffsets(NamedTuple):
+    """What a commit stores in the input's group.
+
+    Attributes:
+        offsets: next offset to read, by topic and partition.
+        metadata: current metadata of the group.
+    """
+
+    offsets: Mapping[Place, int]
+    metadata: object
 
 
 class Writer(ABC):
@@ -96,18 +108,12 @@ class Writer(ABC):
         self._produce(topic, key, value, self._delivered, headers)
 
     @abstractmethod
-    def commit(
-        self,
-        records: Sequence[tuple[bytes, bytes | None]],
-        offsets: Mapping[Place, int],
-        group: object | None,
-    ) -> int | None:
+    def commit(self, records: Sequence[tuple[bytes, bytes | None]], group: GroupOffsets | None) -> int | None:
         """Write the records to the changelog, and commit them with everything that was sent.
 
         Args:
             records: keys and values.
-            offsets: next offset to read, by topic and partition.
-            group: the current group metadata of the input's consumer.
+            group: what to store in the input's group; None for nothing.
 
         Returns:
             The offset after the last record; None if there were none.

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from shutil import disk_usage
 
-from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.integrity import Integrity, differences
 from stream_dedup.engine.state import State
 from stream_dedup.index.peek import is_state
@@ -62,7 +61,7 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
         open_store(directory, settings.state).close()  # refused while a service has it
         discard(directory)
     with open_store(directory, settings.state) as store:
-        state = State(store, settings, comparability(settings))
+        state = State(store, settings)
         try:
             return catch_up(state, settings, names.changelog, topics.identity(names.changelog), report)
         except ChangelogTruncatedError as error:
@@ -108,7 +107,7 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
             Scratch(_VERIFY, settings.state.directory) as scratch,
             RocksStore(Path(scratch) / "replay") as other_store,
         ):
-            other = State(other_store, settings, comparability(settings))
+            other = State(other_store, settings)
             begin = state.changelog_start() or 0
             catch_up(other, settings, names.changelog, identity, report, begin=begin, stop=place.offset)
             yield from differences(store, other_store, lambda what, done: report(what, done, 0))
@@ -148,7 +147,7 @@ def opened_to_read(settings: Settings) -> Iterator[tuple[RocksStore, State]]:
 def _opened_once(settings: Settings) -> tuple[RocksStore, State]:
     with ExitStack() as opened:
         store = opened.enter_context(RocksStore(state_to_read(settings), read_only=True))
-        state = State(store, settings, comparability(settings))
+        state = State(store, settings)
         opened.pop_all()
     return store, state
 

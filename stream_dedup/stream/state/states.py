@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from stream_dedup.engine.dedup import comparability
+from stream_dedup.engine.comparability import comparability
 from stream_dedup.index.peek import is_state, settings_of_state
 from stream_dedup.index.records.ledger import FORMAT_VERSION, ChangelogPosition, differing_settings
 from stream_dedup.index.stores.store import StoreError

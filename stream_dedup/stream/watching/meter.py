@@ -97,8 +97,7 @@ class Meter:
             self._report(now, source)
 
     def idle(self) -> None:
-        """Report that the input is not being read, or not any more: the next source counts from 0."""
-        self._rebalances = 0
+        """Report that the input is not being read, or not any more."""
         self._metrics.ready.set(0)
         self._metrics.assigned_partitions.set(0)
         self._show_lags({})

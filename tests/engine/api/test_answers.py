@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from stream_dedup.ask.answers import PublishedLink
 from stream_dedup.ask.bounds import MAX_SIMILARITY, MOST_MEMBERS, MOST_SKIPPED
-from stream_dedup.encode.shapes import CLUSTER, LINK, SOURCE
+from stream_dedup.output_shapes import CLUSTER, LINK, SOURCE
 from tests.engine.api.asked import COUNT, HOSTILE, JSON, TOKEN
 from tests.engine.samples import articles
 

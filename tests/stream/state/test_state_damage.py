@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from stream_dedup.arrays import U64
-from stream_dedup.engine.dedup import comparability
 from stream_dedup.engine.state import State
 from stream_dedup.index.records.records import key_of
 from stream_dedup.index.runs.blocks import KeyedPostings
@@ -73,7 +72,7 @@ def _freeze(
 ) -> Path:
     """Put all postings of a state into one run, those of the landmarks changed, and return its file."""
     with RocksStore(database) as store:
-        state = State(store, settings, comparability(settings))
+        state = State(store, settings)
         following, index = state.progress.entries, state.index
         with store.new_file("all.run") as file:
             writer = RunWriter(file, 0, following)

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.demo.samples import sample_stream
 from stream_dedup.settings import Settings
-from stream_dedup.stream import rebuild
-from stream_dedup.stream.rebuild import History
+from stream_dedup.stream.input import history as history_
+from stream_dedup.stream.input.history import History
 from tests.stream.arguments import set_flags, write_settings
 from tests.stream.messages import Incoming, article, produce
 from tests.stream.records import collect
@@ -123,7 +123,7 @@ def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Retention may delete what is still to be judged again, and nothing new may ever arrive in that partition."""
-    monkeypatch.setattr(rebuild, "_READ_MESSAGES", 1)  # at a time: otherwise all might be read in a tenth of a second
+    monkeypatch.setattr(history_, "_READ_MESSAGES", 1)  # at a time: otherwise all might be read in a tenth of a second
     topics, size = fresh_topics(bootstrap), 40
     for at in range(size):
         produce(bootstrap, topics.input, [article(f"{at}", "很" * 1_000)])  # each fetched separately

@@ -23,10 +23,12 @@ from stream_dedup.fingerprint.simhash import simhash
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import DocumentCounts, document_delta
 from stream_dedup.text.lexicon import read_words, shipped_list
+from stream_dedup.text.normal import Normaliser
 from stream_dedup.text.segment import segmenter
 from stream_dedup.text.texts import Texts as NormalTexts
 from stream_dedup.text.weights import PAPER_2020
 
+_NORMAL = Normaliser()
 _WORDS = ["甲", "乙", "丙", "丁", "戊", "己"]
 # Each round reduces the error to 0.85 of it; all remaining rounds add up to 0.85 / 0.15 of the last change.
 _RANK_ERROR = TOLERANCE * DAMPING / (1 - DAMPING) * len(_WORDS)
@@ -209,7 +211,7 @@ def test_improved_simhash_is_that_of_the_engine(bodies: list[str]) -> None:
     counts.add(len(articles), document_delta(engine.terms.hashes))
     expected, _ = fingerprinter.fingerprints(engine, counts.freeze(1))
     cut = segmenter("rjieba", ())
-    words = cut(NormalTexts.of_strings([fingerprinter.normal(article.body).text for article in articles]))
+    words = cut(NormalTexts.of_strings([_NORMAL(article.body) for article in articles]))
     bags = _extract("improved", [words.of(place) for place in range(len(articles))])
     found, _ = simhash(bags.offsets(), bags.members(), bags.matrix.data)
     assert np.array_equal(found, expected)

@@ -35,7 +35,7 @@ def edit(name: str, text: Text, donor: Text, strength: float = STRENGTHLESS, see
 
 def words_of(text: str) -> str:
     """Return the word characters of a text's normal form, which are what the engine compares."""
-    return "".join(character for character in Normaliser()(text).text if character.isalnum())
+    return "".join(character for character in Normaliser()(text) if character.isalnum())
 
 
 @pytest.mark.parametrize(("operator", "strength"), ALL)

@@ -107,7 +107,7 @@ def test_overlaps_between_clusters_are_noted_exactly(made: LabelledSet) -> None:
     lent = [pair for pair in noted if set(pair) & set(inserted)]
     assert lent
     for first, second in lent:
-        bodies = [Normaliser()(made.articles[place].article.body).text for place in (first, second)]
+        bodies = [Normaliser()(made.articles[place].article.body) for place in (first, second)]
         assert plain_pairs(bodies, OVERLAPS_FROM) == [[0, 1]]
 
 

@@ -46,7 +46,6 @@ def test_lists_are_those_of_a_dictionary(
     may_be = np.zeros(len(keys), np.bool_)
     young.mark(u64(keys), may_be)
     assert may_be.tolist() == [key in lists for key in keys]
-    assert len(young) == sum(map(len, lists.values()))
 
 
 @given(_BATCHES, st.sampled_from([1, 2, 64]))
@@ -76,13 +75,3 @@ def test_what_is_marked_stays_marked() -> None:
     may_be = np.array([True, False])
     young.mark(u64([7, 8]), may_be)
     assert may_be.tolist() == [True, False]
-
-
-def test_cleared_lists_are_empty() -> None:
-    """After clearing, the lists are empty and can be filled again."""
-    young, _ = _filled([[(key, key, 0) for key in range(3000)]])
-    young.clear()
-    assert len(young) == 0
-    assert rows_of(young.sorted(4)) == []
-    young.add(flat_of([(7, 9, 1)]))
-    assert hits_of(young.find(u64([6, 7]), rooms(4, 4), 0, no_hits(2)), 2) == [[], [(9, 1)]]

@@ -1,4 +1,4 @@
-"""What links and clusters look like: the one list of their fields that every format's schema is made from.
+"""What links and clusters look like: the one list of their fields, which every format's schema is made from.
 
 Knows names and kinds of fields; knows no format. A field's position is its number in Protobuf: new ones come last,
 and none is removed.
@@ -86,6 +86,8 @@ LINK = Shape(
         Field("scope", Kind.TEXT),
     ),
 )
+# In JSON, these fields of a link are missing if they have no value; any other is null.
+ONLY_WHERE_TOLD = frozenset({"reason", "scope"})
 
 SOURCE = Shape("Source", (Field("source", Kind.TEXT, required=True), Field("articles", Kind.INTEGER, required=True)))
 

@@ -1,0 +1,148 @@
+"""The past of the input: the messages that the group has decided, in order of their timestamps.
+
+Knows the group's committed offsets, and the bounds of partitions; knows nothing of what becomes of the messages.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from stream_dedup.settings import Settings
+from stream_dedup.stream.input.time_order import TimeOrder
+from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, is_transient, make_consumer
+from stream_dedup.stream.kafka.patience import Patience
+from stream_dedup.stream.kafka.places import Place, identity_updates, offset_of, place_of
+from stream_dedup.stream.kafka.topics import matching_topics
+
+_READ_MESSAGES = 1_000
+_POLL_SECONDS = 0.1
+
+
+class History:
+    """The messages of the input topics up to the group's committed offsets, in the order of their timestamps.
+
+    See `TimeOrder`: a partition that has delivered nothing yet is waited for, however long it takes.
+
+    Args:
+        settings: topics and group.
+        positions: of the state; a topic that was recreated since then is read from its beginning.
+        identify: see `Source`.
+        while_waiting: see `Patience`.
+
+    Attributes:
+        identities: of the topics, as far as they are known.
+        total: messages in all.
+        done: messages handed out so far.
+
+    Raises:
+        BrokerError: the broker refuses, or gives no answer.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        positions: Mapping[Place, int],
+        identify: Callable[[Collection[str]], Mapping[str, int]] = lambda _: {},
+        while_waiting: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._patience = Patience(settings, "cannot read the input", while_waiting)
+        self._consumer: Consumer = make_consumer(
+            settings, {**consumer_properties(settings), "enable.partition.eof": "true"}
+        )
+        self._order = TimeOrder(self._consumer, bounded=False)
+        self._ends: dict[Place, int] = {}
+        self.total = self.done = 0
+        with ExitStack() as closing_on_error:
+            closing_on_error.callback(self._consumer.close)
+            committed = committed_offsets(self._consumer, settings, self._patience)
+            self.identities = identify({place.topic for place in committed})
+            self._find(committed, {**positions, **identity_updates(self.identities, positions, ())})
+            closing_on_error.pop_all()
+
+    def batches(self, size: int) -> Iterator[list[Message]]:
+        """Yield batches of messages, and empty ones while none arrive, so that the caller can give up.
+
+        Raises:
+            BrokerError: the broker refuses.
+        """
+        batch: list[Message] = []
+        while self._ends or self._order:
+            some = self._fetch()
+            while messages := self._order.take(size - len(batch), self._ends.__contains__):
+                batch += messages
+                self.done += len(messages)
+                if len(batch) == size:
+                    yield batch
+                    batch = []
+            self._order.keep_pace()
+            if not some:
+                yield []
+        if batch:
+            yield batch
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._consumer.close()
+
+    def _find(self, committed: Sequence[TopicPartition], positions: Mapping[Place, int]) -> None:
+        """Find out where to start and end in each partition, and start reading.
+
+        Args:
+            committed: the group's offsets.
+            positions: next offset by topic and partition, of those read before.
+        """
+        starts = []
+        for place in committed:
+            key = place.topic, place.partition
+            start, stop = positions.get(key, 0), place.offset
+            if stop > start:
+                first, end = watermarks(self._consumer, place, self._patience)
+                # What the broker has lost, as after an unclean leader election, never arrives.
+                start, stop = max(first, start), min(end, stop)
+            if stop > start:
+                self._ends[key] = stop
+                starts.append(TopicPartition(*key, start))
+                self.total += stop - start
+        self._consumer.assign(starts)
+        self._order.begin(self._ends)
+
+    def _fetch(self) -> bool:
+        """Hold what has arrived; return whether anything has."""
+        messages = self._consumer.consume(_READ_MESSAGES, _POLL_SECONDS)
+        for message in messages:
+            error, key, offset = message.error(), place_of(message), offset_of(message)
+            if error is None:
+                if offset < self._ends.get(key, 0):
+                    self._order.add(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's name
+                # If the rest was deleted in the meantime, nothing else leads to the end.
+                if offset >= self._ends.get(key, 0):
+                    self._ends.pop(key, None)
+            elif not is_transient(error):
+                raise BrokerError(f"cannot read {message.topic()}: {error.str()}")
+        self._end()
+        return bool(messages)
+
+    def _end(self) -> None:
+        """Note which partitions have been read to their end: by position, since transactions end with a marker."""
+        for place in self._consumer.position([TopicPartition(*key) for key in self._ends]) if self._ends else ():
+            if place.offset >= self._ends[place.topic, place.partition]:
+                del self._ends[place.topic, place.partition]
+
+
+def committed_offsets(consumer: Consumer, settings: Settings, patience: Patience) -> list[TopicPartition]:
+    """Return the group's committed offset in each partition of the input."""
+    topics = patience.answer(lambda seconds: consumer.list_topics(timeout=seconds).topics)
+    places = [
+        TopicPartition(name, partition)
+        for name in matching_topics(settings, topics)
+        if name in topics
+        for partition in topics[name].partitions
+    ]
+    return patience.answer(lambda seconds: consumer.committed(places, timeout=seconds)) if places else []
+
+
+def watermarks(consumer: Consumer, place: TopicPartition, patience: Patience) -> tuple[int, int]:
+    """Return the first offset of a partition that still exists, and its end."""
+    return patience.answer(lambda seconds: consumer.get_watermark_offsets(place, timeout=seconds))
