@@ -171,11 +171,16 @@ class Linker:
         return None
 
     def _stays(self, name: str, old: ArticleRecord, match: Matched | None, *, own: bool) -> bool:
-        """Tell whether an article with a new text stays in its cluster."""
+        """Tell whether an article with a new text stays in its cluster.
+
+        One that stands on its own stays only as the canonical article, whose name the cluster has: it is unique, and
+        must not count as a copy of another.
+        """
         same = match is not None and match.cluster == old.cluster
-        if own and not (same and match is not None and match.canonical == name):
-            return old.relation in {None, Relation.REVISION} or old.relation not in self._duplicates
-        return own or same
+        if not own:
+            return same
+        founded = old.relation in {None, Relation.REVISION} or old.relation not in self._duplicates
+        return (same or founded) and self._book.canonical(old.cluster, name) == name
 
     def _cluster(
         self, name: str, old: ArticleRecord | None, match: Matched | None, *, own: bool

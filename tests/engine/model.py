@@ -326,9 +326,11 @@ class Model:
         return ("decision", article.id, True, Relation.REVISION, name, name, *numbers, None)
 
     def _stays(self, record: _Record, best: _Entry | None, home: int | None) -> bool:
-        if best is None:
-            return record.relation in {None, Relation.REVISION} or home == record.cluster
-        return best.cluster == record.cluster
+        """A copy stays among the copies of the same article; a text of its own, with the cluster that has its name."""
+        if best is not None:
+            return best.cluster == record.cluster
+        own = record.relation in {None, Relation.REVISION} or home == record.cluster
+        return own and self._canonical(record) == record.member.id
 
     # ------------------------------------------------------------------------------------------ withdrawals
 

@@ -222,6 +222,22 @@ def test_canonical_article_that_still_is_like_its_copies_stays(size: int) -> Non
 
 
 @_SIZES
+def test_article_that_was_succeeded_leaves_with_a_text_of_its_own(size: int) -> None:
+    """Once another article is canonical, a new text that copies none is unique: it has copies of its own."""
+    stream: list[Item] = [
+        article("short", variant=5),
+        article("long", variant=0),
+        article("short", 1),
+        article("copy", 1, 2),
+        article("late", variant=5),
+    ]
+    links, successions, clusters = _told(stream, size, canonical="longest")
+    assert links == ["", "contains of short", "revision of short", "near of short", "contained of long"]
+    assert successions == [Succession("short", "long", SuccessionReason.POLICY)]
+    assert {name: one and one[:2] for name, one in clusters.items()} == {"long": ("long", 1), "short": ("short", 1)}
+
+
+@_SIZES
 def test_newest_texts_of_an_article_are_kept(size: int) -> None:
     """An article that keeps changing is found by its newest eight texts, redeliveries if they recur; older are new."""
     changing: list[Item] = [Article("a", body) for body in bodies()[10:22]]
