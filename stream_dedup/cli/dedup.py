@@ -145,6 +145,7 @@ def _summary_table(summary: "Summary") -> Table:
     table.add_column("records", justify="right")
     for outcome, count in summary.outcomes.most_common():
         table.add_row(outcome, str(count))
-    for reason, count in summary.reasons.most_common():
-        table.add_row(f"  {reason}", str(count), style="dim")
+        if outcome == "dead":
+            for reason, letters in summary.reasons.most_common():
+                table.add_row(f"  {reason}", str(letters), style="dim")
     return table

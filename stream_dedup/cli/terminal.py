@@ -258,7 +258,7 @@ def text_of(path: Path) -> str:
 
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        text = content.decode()
+        text = content.decode("utf-8-sig")  # Windows editors put a mark at the beginning
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path} is not valid UTF-8: {error}") from None
     except FileNotFoundError:

@@ -24,6 +24,7 @@ from stream_dedup.index.records.ledger import ChangelogPosition, Positions, Prog
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import FileStore, MemoryStore
 from stream_dedup.settings import EngineSettings
+from stream_dedup.settings.kinds import required_path
 from stream_dedup.text.idf import Epoch
 
 _ITEMS = (Article, Withdrawal)
@@ -44,7 +45,8 @@ class Deduplicator(SelfClosing):
 
     Raises:
         TypeError: the settings are not EngineSettings.
-        StoreLockedError: another process has the directory open.
+        ValueError: the directory is an empty text.
+        StoreLockedError: the directory is open already, in another process or in this one.
         StoreError: the directory cannot be opened, or was made with settings that are not comparable with these.
     """
 
@@ -57,7 +59,7 @@ class Deduplicator(SelfClosing):
         beside: "Deduplicator | None" = None,
     ) -> None:
         self._settings = _checked(settings)
-        store = store or (MemoryStore() if directory is None else RocksStore(Path(directory)))
+        store = store or (MemoryStore() if directory is None else RocksStore(Path(required_path(directory))))
         try:
             self.state = State(store, self._settings)
         except BaseException:

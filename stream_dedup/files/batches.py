@@ -15,6 +15,7 @@ from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.prepared import Prepared
 from stream_dedup.files.readers import FileFormatError, Progress, Reader, Record, shown
+from stream_dedup.settings import CommitSettings
 
 _LEAVE_SECONDS = 2.0  # a batch from a file takes less
 _LOOK_SECONDS = 0.1
@@ -54,7 +55,7 @@ class BatchReader:
         files: paths and their readers.
         decoder: decodes records.
         engine: prepares their texts.
-        size: of a batch, in records.
+        commit: how many records, and bytes of them, make a batch.
         done: number of the last record of each file that is skipped.
     """
 
@@ -63,13 +64,13 @@ class BatchReader:
         files: Sequence[tuple[Path, Reader]],
         decoder: Decoder,
         engine: Deduplicator,
-        size: int,
+        commit: CommitSettings,
         done: Sequence[int],
     ) -> None:
         self._files = files
         self._decoder = decoder
         self._engine = engine
-        self._size = size
+        self._commit = commit
         self._done = done
         self._at_work = Lock()
         self._left = False
@@ -82,7 +83,7 @@ class BatchReader:
         """
         for file, ((path, reader), done) in enumerate(zip(self._files, self._done, strict=True)):
             records = (one for one in reader(path) if one[0].number > done)
-            for some in _groups(records, self._size):
+            for some in _groups(records, self._commit):
                 with self._at_work:
                     if self._left:
                         return
@@ -155,15 +156,19 @@ def _begun(batches: Iterator[Batch]) -> "Future[Batch | None]":
     return coming
 
 
-def _groups(records: Iterator[tuple[Record, Progress]], size: int) -> Iterator[Sequence[tuple[Record, Progress]]]:
-    """Yield records in groups; after a fault, first those read before it, then raise it."""
+def _groups(
+    records: Iterator[tuple[Record, Progress]], commit: CommitSettings
+) -> Iterator[Sequence[tuple[Record, Progress]]]:
+    """Yield records, as many at a time as a commit takes; after a fault, first those read before it, then raise it."""
     group: list[tuple[Record, Progress]] = []
+    size = 0
     try:
         for one in records:
             group.append(one)
-            if len(group) == size:
+            size += len(one[0].value)
+            if len(group) >= commit.articles or size >= commit.bytes:
                 yield group
-                group = []
+                group, size = [], 0
     except FileFormatError:
         if group:
             yield group

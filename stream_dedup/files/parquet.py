@@ -14,6 +14,7 @@ from pyarrow import parquet
 from stream_dedup.files.columns import ColumnsError, check_names, check_paths, nested
 
 _ROWS_AT_ONCE = 1024
+_BYTES_AT_ONCE = 32 << 20  # of rows of average size, before they become Python's
 
 _Shape = Callable[[Iterable[tuple[str, object]]], dict[str, object]]
 
@@ -47,11 +48,16 @@ def rows_of_table(path: Path) -> Iterator[Row]:
             check_names(table.schema_arrow.names)
             shape = _shape_of(table.schema_arrow.names)
             total = table.metadata.num_rows
-            for batch in table.iter_batches(_ROWS_AT_ONCE):
+            for batch in table.iter_batches(_rows_at_once(table.metadata)):
                 for row, fault in _rows_of_batch(batch, shape):
                     yield Row(orjson.dumps(row, default=_plain), fault, total)
     except (OSError, ColumnsError, pa.ArrowException) as error:
         raise ParquetError(str(error)) from None
+
+
+def _rows_at_once(metadata: parquet.FileMetaData) -> int:
+    size = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+    return min(_ROWS_AT_ONCE, max(1, _BYTES_AT_ONCE * metadata.num_rows // max(1, size)))
 
 
 def _shape_of(names: Collection[str]) -> _Shape:

@@ -80,7 +80,7 @@ def dedup_files(
         paths: the files.
         out: directory of the results, created if it does not exist.
         engine: judges; its state carries over from file to file.
-        settings: field names, bounds and batch size.
+        settings: field names, bounds and the size of batches.
         report: called now and then with the file and how far it has been read.
         summary: counts what is written, even if the run fails.
         look: called between batches and while waiting for one; may raise to end the run. A signal handler must not
@@ -102,7 +102,7 @@ def dedup_files(
         engine.apply(engine.decide([]).change, place.begun() if place is not None else {})
     with Results(out, start.kept, sync=settings.state.sync) as results:
         run = _Run(engine, results, summary, place)
-        reading = BatchReader(readers, Decoder(settings.input), engine, settings.commit.articles, start.done)
+        reading = BatchReader(readers, Decoder(settings.input), engine, settings.commit, start.done)
         # Closed before the engine is, however the run ends.
         with closing(prefetched(reading, look)) as batches:
             for batch in batches:

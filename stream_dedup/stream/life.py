@@ -89,7 +89,8 @@ class Life:
             self._stopping_since = self._stopping_since or time.monotonic()
             if time.monotonic() - self._stopping_since > _STOP_SECONDS:
                 raise StoppedError(
-                    "the broker did not answer: what was not committed will be decided again at the next start"
+                    f"a step took more than {_STOP_SECONDS:g} s: what was not committed will be decided again at the "
+                    "next start"
                 )
 
     def wait_for_broker(self) -> None:

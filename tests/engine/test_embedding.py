@@ -66,6 +66,14 @@ def test_settings_of_another_type_are_refused(given: object) -> None:
         Deduplicator(None, given)  # type: ignore[arg-type]
 
 
+def test_empty_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unset variable does not make a state of whatever the current directory is."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="the path is empty"):
+        Deduplicator("")
+    assert [*tmp_path.iterdir()] == []
+
+
 _CALLS: list[Callable[[Deduplicator, Change], object]] = [
     lambda engine, _: engine.add(articles()[0]),
     lambda engine, _: engine.add_batch(articles()[:3]),

@@ -38,6 +38,13 @@ def test_dedup_writes_results_and_a_summary(invoke: Invoke, articles: Path, tmp_
     assert "exact" in result.stdout
 
 
+def test_reasons_are_listed_below_the_dead_letters(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """They are not taken for kinds of another outcome, however many records that has."""
+    result = invoke("dedup", articles, "--out", tmp_path / "out")
+    words = [line.strip("│ ").split() for line in result.stdout.splitlines()]
+    assert words[words.index(["missing_field", "│", "1"]) - 1] == ["dead", "│", "1"]
+
+
 def test_dedup_goes_on_from_its_state(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """With --state, a second run knows the articles of the first."""
     for name in ("1", "2"):

@@ -75,6 +75,16 @@ def test_explain_names_texts_that_it_cannot_read(invoke: Invoke, tmp_path: Path)
     )
 
 
+def test_mark_at_the_beginning_of_a_file_is_no_difference(invoke: Invoke, tmp_path: Path) -> None:
+    """Windows editors put it there; it is not part of the text, and alone it is none."""
+    first, second = write_texts(tmp_path)
+    second.write_text(BODY, encoding="utf-8-sig")
+    assert "\ufeff" not in invoke("explain", first, second).stdout
+    second.write_text("", encoding="utf-8-sig")
+    result = invoke("explain", first, second)
+    assert (result.exit_code, "b.txt is blank" in one_line(result.stderr)) == (2, True)
+
+
 def test_explain_does_not_write_into_a_directory_that_is_no_state(invoke: Invoke, tmp_path: Path) -> None:
     """A directory passed by mistake as --state is refused and left unchanged."""
     first, second = write_texts(tmp_path)

@@ -19,7 +19,7 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.files.readers import FileFormatError, Progress
 from stream_dedup.files.run import Summary, are_regular, dedup_files
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.settings import EngineSettings, Settings
+from stream_dedup.settings import CommitSettings, EngineSettings, Settings
 
 _NAMES = ("unique.jsonl", "links.jsonl", "dead.jsonl")
 
@@ -188,6 +188,22 @@ def test_progress_is_reported_for_each_file(
     with engine_in(None) as engine:
         dedup_files([sample_file], tmp_path / "out", engine, Settings(), reports.__setitem__, Summary())
     assert reports == {sample_file: Progress(sample_file.stat().st_size, sample_file.stat().st_size)}
+
+
+def test_batch_of_large_records_is_bounded_by_its_bytes(
+    tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator]
+) -> None:
+    """Records are judged as soon as they reach `commit.bytes`: thousands of large ones would not fit into memory."""
+    lines = [orjson.dumps({"id": str(n), "body": "一则短讯", "pad": "x" * 600_000}) + b"\n" for n in range(5)]
+    file = tmp_path / "large.jsonl"
+    file.write_bytes(b"".join(lines))
+    settings = Settings(commit=CommitSettings(bytes=1 << 20))
+    read: list[int] = []
+    with engine_in(None) as engine:
+        dedup_files(
+            [file], tmp_path / "out", engine, settings, lambda _, progress: read.append(progress.done), Summary()
+        )
+    assert read == [sum(map(len, lines[:count])) for count in (2, 4, 5)]
 
 
 def test_scopes_of_files_do_not_mix(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 Knows Arrow's types; what all formats have in common is tested in test_readers.
 """
 
+import tracemalloc
 from pathlib import Path
 
 import orjson
@@ -54,6 +55,20 @@ def test_times_that_python_lacks_end_no_file(tmp_path: Path) -> None:
     assert third["at"].startswith("1970-01-01T00:00:00")
     assert [record.number for record in records] == [1, 2, 3]
     assert [record.fault and record.fault.partition(":")[0] for record in records] == [None, "day", None]
+
+
+def test_large_rows_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    """Reading a table of large rows takes less memory than all of them do."""
+    columns = {"body": [str(number) + "x" * (4 << 20) for number in range(64)]}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet", use_dictionary=False, compression="zstd")
+    tracemalloc.start()
+    try:
+        numbers = [record.number for record, _ in reader_for(tmp_path / "a.parquet")(tmp_path / "a.parquet")]
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert numbers == [*range(1, 65)]
+    assert most < 64 * (4 << 20)
 
 
 def test_times_within_other_values_are_cut_off_too(tmp_path: Path) -> None:

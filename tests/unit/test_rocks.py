@@ -86,6 +86,33 @@ def test_directory_is_held_by_one_process(tmp_path: Path) -> None:
     rocks_in(tmp_path / "state").close()
 
 
+def test_directory_has_one_holder_under_all_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second store on the directory is refused, whatever name it uses."""
+    (tmp_path / "link").symlink_to(tmp_path / "state", target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    store = rocks_in(Path("state"))
+    for name in (tmp_path / "state", Path("link"), Path("link/../state")):
+        with pytest.raises(StoreLockedError):
+            rocks_in(name)
+    store.close()
+
+
+def test_relative_directory_stays_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store goes on in its directory after the process has changed to another one."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = rocks_in(Path("state"))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    store.ingest(Family.ENTRIES, [b"key"], [b"value"])
+    with store.new_file("run"):
+        pass
+    store.close()
+    assert [*(tmp_path / "elsewhere").iterdir()] == []
+    again = rocks_in(tmp_path / "state")
+    assert (again.get_many(Family.ENTRIES, [b"key"]), again.file_names()) == ([b"value"], ["run"])
+    again.close()
+
+
 def test_file_in_place_of_the_directory_is_named(tmp_path: Path) -> None:
     """If the state directory is a file, the error names it."""
     path = tmp_path / "state"

@@ -27,8 +27,8 @@ def store_error(action: str, directory: Path, error: Exception) -> StoreError:
     text = str(error)
     if "lock file" in text or "lock hold by" in text:
         return StoreLockedError(
-            f"state directory {directory} is in use by another process: stop that process, or give this one a "
-            f"directory of its own ({_NAMED})"
+            f"state directory {directory} is in use by another process, or already open in this one: close it there, "
+            f"or choose another directory ({_NAMED})"
         )
     if "No space left" in text or "Disk quota exceeded" in text:
         return StoreFullError(

@@ -79,7 +79,7 @@ class RocksStore(SelfClosing):
             uses, for RocksDB's notes.
 
     Raises:
-        StoreLockedError: another process holds the directory.
+        StoreLockedError: the directory is open already, in another process or in this one.
         StoreDamagedError: files in the directory are damaged or missing.
         StoreFullError: there is no space to open it.
         StoreError: RocksDB cannot open it.
@@ -95,7 +95,8 @@ class RocksStore(SelfClosing):
         read_only: bool = False,
         follow: Path | None = None,
     ) -> None:
-        self._directory = directory
+        # RocksDB locks a directory by its name: under a second one, the same process would write to it twice.
+        self._directory = directory = directory.resolve()
         self._read_only = read_only = read_only or follow is not None
         options = options_of(cache_bytes, write_buffer_bytes, read_only=read_only, follows=follow is not None)
         with self._action("open"):
