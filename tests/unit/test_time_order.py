@@ -139,7 +139,7 @@ def test_all_that_was_decided_waits_for_a_silent_partition(clock: _Clock) -> Non
     assert _ages(order.take(_ALL, lambda _: False)) == [1]
 
 
-def test_live_messages_wait_for_a_tenth_of_their_age(clock: _Clock) -> None:
+def test_live_messages_wait_for_a_tenth_of_their_age_or_not_at_all(clock: _Clock) -> None:
     """A partition that is days behind would delay the others until it has caught up."""
     order = _order(2)
     _add(order, 0, 2)
@@ -149,6 +149,8 @@ def test_live_messages_wait_for_a_tenth_of_their_age(clock: _Clock) -> None:
     assert _ages(order.take(10, lambda _: True)) == [5 * _DAY] * 10
     clock.seconds += 0.02
     assert _ages(order.take(2, lambda _: True)) == [2, 5 * _DAY]
+    _add(order, 0, -0.1)
+    assert _ages(order.take(1, lambda _: True)) == [-0.1]
 
 
 @pytest.mark.usefixtures("clock")

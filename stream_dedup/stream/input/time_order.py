@@ -16,6 +16,7 @@ from confluent_kafka import Message, TopicPartition
 from stream_dedup.stream.kafka.places import Place, place_of, timestamp_of
 
 _WAIT_SHARE = 0.1  # of a message's age, which it may wait at most
+_FRESH_SECONDS = 0.25  # a message that is younger does not wait: a live stream is not delayed
 _SILENCE_SECONDS = 5.0  # longest wait for a partition that delivers nothing
 _HELD_BYTES = 32 << 20  # of all partitions: one with more than its share is paused
 _LEAST_SHARE_BYTES = 1 << 20  # some fetches: a partition takes up to half a second to go on after a pause
@@ -96,8 +97,9 @@ class TimeOrder:
 
     Args:
         consumer: where the messages come from.
-        bounded: whether a message waits for no longer than a tenth of its age on arrival, so that a partition that is
-            days behind does not delay live ones, and for a silent partition no longer than five seconds.
+        bounded: whether a message waits for no longer than a tenth of its age on arrival, and not at all if it is
+            fresh, so that a partition that is days behind does not delay live ones; and for a silent partition no
+            longer than five seconds.
     """
 
     def __init__(self, consumer: Pausable, *, bounded: bool) -> None:
@@ -203,7 +205,8 @@ class TimeOrder:
 
 def _longest_wait(timestamp: float) -> float:
     """Return for how many seconds a message with a timestamp may wait from now on."""
-    return _WAIT_SHARE * max(0.0, time.time() - timestamp / 1000)
+    age = time.time() - timestamp / 1000
+    return _WAIT_SHARE * age if age > _FRESH_SECONDS else 0.0
 
 
 def _size_of(message: Message) -> int:
