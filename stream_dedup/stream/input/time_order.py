@@ -152,7 +152,7 @@ class TimeOrder:
             most: at most so many.
             is_behind: tells whether a partition has messages that have not arrived.
         """
-        now, reached = time.monotonic(), None
+        now, to_come = time.monotonic(), None
         heads = [
             (queue.rank(now), number, queue) for number, queue in enumerate(self._queues.values()) if queue.waiting
         ]
@@ -161,15 +161,15 @@ class TimeOrder:
         while heads and len(taken) < most:
             (waits, timestamp, _), number, queue = heads[0]
             if waits:
-                reached = self._reached(now, is_behind) if reached is None else reached
-                if timestamp > reached:
+                to_come = self._earliest_to_come(now, is_behind) if to_come is None else to_come
+                if timestamp > to_come:
                     break
             taken.append(queue.pop())
             if queue.waiting:
                 heapreplace(heads, (queue.rank(now), number, queue))
             else:
                 heappop(heads)
-                reached = None
+                to_come = None
         return taken
 
     def keep_pace(self) -> None:
@@ -189,8 +189,8 @@ class TimeOrder:
             self._consumer.resume([TopicPartition(*place) for place in self.paused - ahead])
             self.paused = ahead
 
-    def _reached(self, now: float, is_behind: Callable[[Place], bool]) -> float:
-        """Return the timestamp up to which no awaited partition is expected to deliver anything."""
+    def _earliest_to_come(self, now: float, is_behind: Callable[[Place], bool]) -> float:
+        """Return the earliest timestamp that an awaited partition may still deliver."""
         empty = (queue for queue in self._queues.values() if not queue.waiting)
         return min((queue.newest for queue in empty if self._is_awaited(queue, now, is_behind)), default=inf)
 
