@@ -53,7 +53,7 @@ def _number(value: object) -> float | None:
 
 def _iso_milliseconds(text: str, utc_offset: str) -> int:
     try:
-        moment = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(text.strip().upper())  # RFC 3339 allows t and z
         if moment.tzinfo is None:
             moment = datetime.fromisoformat(moment.isoformat() + utc_offset)
         return round(moment.timestamp() * 1000)
