@@ -156,6 +156,7 @@ def test_a_mistake_is_found(full: Manifests) -> None:
         ({"api": {"enabled": True}}, "api.tokenSecret.name"),
         ({"keda": {"enabled": True, "bootstrapServers": "kafka:9092"}}, "keda.topics"),
         ({"keda": {"enabled": True, "topics": ["articles.in"]}}, "keda.bootstrapServers"),
+        ({"keda": _KEDA, "replicas": 0}, "replicas"),
         ({"networkPolicy": {"enabled": True, "egressPorts": None}}, "networkPolicy.egressPorts"),  # would be all ports
         ({"nameOverride": "stream-dedup.eu"}, "nameOverride"),
         ({"fullnameOverride": "stream-dedup.eu"}, "fullnameOverride"),
