@@ -7,7 +7,7 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import closing
 from typing import Any
 
@@ -24,13 +24,15 @@ from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input, place_of
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from tests.stream.messages import Incoming, produce
+from tests.stream.sources import await_partitions, await_shared, held, read, read_until
 from tests.stream.topics import Topics, create_topic, delete_topic, named_topics
-from tests.stream.waiting import PATIENCE_SECONDS, wait_until
+from tests.stream.waiting import wait_until
 
 _POLL_MS = 6_000  # without a poll, after which the group drops a member; the least that brokers accept
 _SOON_MS = 2_500  # the same, on a broker that accepts less
 _PIECE = 10  # messages per commit
 _DAY_MS = 86_400_000
+_TURN_SECONDS = 0.02  # between two reads, so that other partitions deliver as well
 _BATCH = struct.Struct(">qi")  # how a batch begins in a segment: its first offset, and the length of the rest
 
 
@@ -65,12 +67,7 @@ def _numbered(count: int, partition: int = 0) -> list[Incoming]:
 
 def _read(source: Source, batch: MessageBatch, count: int) -> list[int]:
     """Return the offsets of a batch once it has at least this many messages."""
-
-    def full() -> bool:
-        source.take(batch, threading.Event())
-        return len(batch.messages) >= count
-
-    wait_until(full, f"{count} messages")
+    read(source, batch, count)
     return [int(message.offset() or 0) for message in batch.messages]
 
 
@@ -116,22 +113,12 @@ def test_what_was_read_ahead_is_not_read_again_where_another_partition_has_moved
         first, second = source.batch(), source.batch()
         _read(source, first, _PIECE)
         with closing(Source(settings, {})) as other:
-
-            def shared() -> bool:
-                source.keep_alive()
-                other.keep_alive()
-                return len(source.assigned) == len(other.assigned) == 1
-
-            wait_until(shared, "the other member has one of the partitions")
+            await_shared(source, other)
             stays = next(partition for _, partition in source.assigned)
             produce(bootstrap, topics.input, _numbered(2 * _PIECE, stays))
             ahead = _read(source, second, _PIECE)
 
-        def given_back() -> bool:
-            source.keep_alive()
-            return len(source.assigned) == 2
-
-        wait_until(given_back, "the partition is given back")
+        await_partitions(source, 2)
         assert (first.moved, second.moved) == (True, False)
         source.advance(first, first.positions())
         assert _read(source, source.batch(), _PIECE) == [offset + _PIECE for offset in ahead]
@@ -403,23 +390,12 @@ def test_what_is_held_back_is_read_again_as_far_as_it_is_left(hasty: KafkaBroker
     with closing(Source(settings, {})) as source, capture_logs() as logged:
         batch = source.batch()
 
-        def read_until(enough: Callable[[], bool]) -> None:
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            while not enough():
-                source.take(batch, threading.Event())
-                time.sleep(0.02)
-                assert time.monotonic() < deadline, (batch.newest, _losses(logged))
-
-        def held() -> int:
-            found = source._order.held(place)  # noqa: SLF001  # nothing tells it from outside
-            return found.messages if found else 0
-
-        read_until(lambda: held() == 2 * _PIECE)
+        read_until(source, batch, lambda: held(source, place) == 2 * _PIECE, _TURN_SECONDS)
         _lose_end(hasty, topics.input, _PIECE)
         produce(hasty.bootstrap, topics.input, newer[2 * _PIECE :])
-        read_until(lambda: bool(_losses(logged)))
+        read_until(source, batch, lambda: bool(_losses(logged)), _TURN_SECONDS)
         assert _losses(logged) == [(2 * _PIECE, _PIECE)]
         assert place not in batch.newest
-        read_until(lambda: len(batch.messages) == older + 3 * _PIECE)
+        read(source, batch, older + 3 * _PIECE)
     values = [message.value() for message in batch.messages if place_of(message) == place]
     assert values == [one.value for one in (*newer[:_PIECE], *newer[2 * _PIECE :])]

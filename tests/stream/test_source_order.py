@@ -4,10 +4,9 @@ Knows timestamps and offsets; knows nothing of decisions.
 """
 
 import random
-import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 
 import pytest
@@ -17,12 +16,11 @@ from confluent_kafka.admin import AdminClient
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.input import source as input_
 from stream_dedup.stream.input import time_order
-from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.places import offset_of, place_of
 from tests.stream.messages import Incoming, produce
+from tests.stream.sources import await_partitions, await_shared, read, read_until, read_until_held
 from tests.stream.topics import Topics, fresh_topics
-from tests.stream.waiting import PATIENCE_SECONDS, wait_until
 
 _DAY_MS = 86_400_000
 
@@ -51,32 +49,11 @@ def _aged(ages_ms: Iterable[int], partition: int, size: int = 1) -> list[Incomin
     return [Incoming(bytes(size), partition=partition, timestamp_ms=now - age) for age in ages_ms]
 
 
-def _read_until(source: Source, batch: MessageBatch, enough: Callable[[], bool]) -> None:
-    """Read without a pause, as the service does: what is held back waits for seconds at most."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not enough():
-        source.take(batch, threading.Event())
-        assert time.monotonic() < deadline, f"{len(batch.messages)} messages were read"
-
-
-def _take(source: Source, batch: MessageBatch, count: int) -> None:
-    """Read until a batch has at least so many messages."""
-    _read_until(source, batch, lambda: len(batch.messages) >= count)
-
-
-def _await_held(source: Source, batch: MessageBatch, partition: int, topic: str) -> int:
-    """Read something, until messages of a partition are held back; return how many are."""
-
-    def held() -> int:
-        found = source._order.held((topic, partition))  # noqa: SLF001  # nothing tells it from outside
-        return found.messages if found else 0
-
-    def both() -> bool:
-        time.sleep(0.01)  # otherwise one partition is read to its end before the other has delivered anything
-        return bool(batch.messages) and held() > 0
-
-    _read_until(source, batch, both)
-    return held()
+def _two_partitions(bootstrap: str, count: int) -> Topics:
+    """Return topics whose input has as many old messages in partition 1 as newer ones in partition 0."""
+    topics = fresh_topics(bootstrap, partitions=2)
+    produce(bootstrap, topics.input, [*_aged([2 * _DAY_MS] * count, 1, 900), *_aged([_DAY_MS] * count, 0, 900)])
+    return topics
 
 
 def _offsets(messages: Sequence[Message]) -> dict[int, list[int]]:
@@ -113,7 +90,7 @@ def test_backlog_is_read_in_the_order_of_its_timestamps(bootstrap: str, monkeypa
     settings = _settings(bootstrap, topics)
     with closing(Source(settings, {})) as source:
         batch = source.batch()
-        _take(source, batch, count)
+        read(source, batch, count)
     assert [message.timestamp()[1] for message in batch.messages] == [now - _DAY_MS + at for at in range(count)]
     assert max(paused) > 0
 
@@ -124,27 +101,27 @@ def test_archive_does_not_delay_what_is_live(bootstrap: str) -> None:
     produce(bootstrap, topics.input, _aged(range(5 * _DAY_MS, 5 * _DAY_MS - archive, -1), 1, size=2_000))
     with closing(Source(_settings(bootstrap, topics), {})) as source:
         batch = source.batch()
-        _take(source, batch, 1)
+        read(source, batch, 1)
         produce(bootstrap, topics.input, _aged([0], 0))
-        _take(source, batch, archive + 1)
+        read(source, batch, archive + 1)
     (live,) = [at for at, message in enumerate(batch.messages) if place_of(message)[1] == 0]
     assert live < archive - 1_000
 
 
 def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rewind(bootstrap: str) -> None:
     """As after an aborted transaction."""
-    topics, count = fresh_topics(bootstrap, partitions=2), 1_000
-    produce(bootstrap, topics.input, [*_aged([2 * _DAY_MS] * count, 1, 900), *_aged([_DAY_MS] * count, 0, 900)])
+    count = 1_000
+    topics = _two_partitions(bootstrap, count)
     settings = _settings(bootstrap, topics)
     with closing(Source(settings, {})) as source:
         first = source.batch()
-        _await_held(source, first, 0, topics.input)
+        read_until_held(source, first, (topics.input, 0))
         assert 0 < len(first.messages) < count
         assert source.lag()[topics.input, 0].messages == count
         assert source.lag()[topics.input, 0].since_ms == pytest.approx(_now_ms() - _DAY_MS, abs=60_000)
         assert source.rewind()
         again = source.batch()
-        _take(source, again, 2 * count)
+        read(source, again, 2 * count)
     assert _offsets(again.messages) == {0: list(range(count)), 1: list(range(count))}
 
 
@@ -153,30 +130,19 @@ def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rebalance(
 ) -> None:
     """Whichever partition the other member is given, and gives back."""
     monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
-    topics, count = fresh_topics(bootstrap, partitions=2), 1_000
-    produce(bootstrap, topics.input, [*_aged([2 * _DAY_MS] * count, 1, 900), *_aged([_DAY_MS] * count, 0, 900)])
+    count = 1_000
+    topics = _two_partitions(bootstrap, count)
     settings = _settings(bootstrap, topics)
     with closing(Source(settings, {})) as source:
         first = source.batch()
-        _await_held(source, first, 0, topics.input)
-        read = len(first.messages)
+        read_until_held(source, first, (topics.input, 0))
+        early = len(first.messages)
         source.advance(first, first.positions())
         with closing(Source(settings, {})) as other:
-
-            def shared() -> bool:
-                source.keep_alive()
-                other.keep_alive()
-                return len(source.assigned) == len(other.assigned) == 1
-
-            wait_until(shared, "the other member has one of the partitions")
-
-        def given_back() -> bool:
-            source.keep_alive()
-            return len(source.assigned) == 2
-
-        wait_until(given_back, "the partition is given back")
+            await_shared(source, other)
+        await_partitions(source, 2)
         rest = source.batch()
-        _take(source, rest, 2 * count - read)
+        read(source, rest, 2 * count - early)
         assert source.holds(rest)
     assert _offsets([*first.messages, *rest.messages]) == {0: list(range(count)), 1: list(range(count))}
 
@@ -188,16 +154,16 @@ def test_what_is_held_back_outlives_the_broker_deleting_it(bootstrap: str) -> No
     produce(bootstrap, topics.input, _aged([2 * _DAY_MS] * older, 1, 900))
     with closing(Source(_settings(bootstrap, topics), {})) as source:
         batch = source.batch()
-        _take(source, batch, 1)
+        read(source, batch, 1)
         for _ in range(count // 50):  # each is a batch of the broker's, which is fetched whole
             produce(bootstrap, topics.input, _aged([_DAY_MS] * 50, 0, 900))
-        held = _await_held(source, batch, 0, topics.input)
+        held = read_until_held(source, batch, (topics.input, 0))
         deleted = TopicPartition(topics.input, 0, begin)
         admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: a client that is freed drops its requests
         admin.delete_records([deleted])[deleted].result(20)
-        _read_until(source, batch, lambda: batch.newest == last)
-    read = _offsets(batch.messages)
-    assert read[1] == list(range(older))
-    arrived = read[0].index(begin)
+        read_until(source, batch, lambda: batch.newest == last)
+    offsets = _offsets(batch.messages)
+    assert offsets[1] == list(range(older))
+    arrived = offsets[0].index(begin)
     assert held <= arrived < begin
-    assert read[0] == [*range(arrived), *range(begin, count)]
+    assert offsets[0] == [*range(arrived), *range(begin, count)]
