@@ -6,8 +6,8 @@ Knows timestamps and offsets; knows nothing of decisions.
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 
 import pytest
 from confluent_kafka import Message, TopicPartition
@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.input import source as input_
 from stream_dedup.stream.input import time_order
+from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.places import offset_of, place_of
 from tests.stream.messages import Incoming, produce
@@ -49,11 +50,15 @@ def _aged(ages_ms: Iterable[int], partition: int, size: int = 1) -> list[Incomin
     return [Incoming(bytes(size), partition=partition, timestamp_ms=now - age) for age in ages_ms]
 
 
-def _two_partitions(bootstrap: str, count: int) -> Topics:
-    """Return topics whose input has as many old messages in partition 1 as newer ones in partition 0."""
-    topics = fresh_topics(bootstrap, partitions=2)
-    produce(bootstrap, topics.input, [*_aged([2 * _DAY_MS] * count, 1, 900), *_aged([_DAY_MS] * count, 0, 900)])
-    return topics
+@contextmanager
+def _holding(settings: Settings, count: int) -> Iterator[tuple[Source, MessageBatch]]:
+    """Fill partition 1 with old messages and partition 0 with newer ones; read until some of these are held back."""
+    bootstrap, (topic,) = str(settings.kafka["bootstrap.servers"]), settings.input.topics
+    produce(bootstrap, topic, [*_aged([2 * _DAY_MS] * count, 1, 900), *_aged([_DAY_MS] * count, 0, 900)])
+    with closing(Source(settings, {})) as source:
+        batch = source.batch()
+        read_until_held(source, batch, (topic, 0))
+        yield source, batch
 
 
 def _offsets(messages: Sequence[Message]) -> dict[int, list[int]]:
@@ -110,12 +115,8 @@ def test_archive_does_not_delay_what_is_live(bootstrap: str) -> None:
 
 def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rewind(bootstrap: str) -> None:
     """As after an aborted transaction."""
-    count = 1_000
-    topics = _two_partitions(bootstrap, count)
-    settings = _settings(bootstrap, topics)
-    with closing(Source(settings, {})) as source:
-        first = source.batch()
-        read_until_held(source, first, (topics.input, 0))
+    topics, count = fresh_topics(bootstrap, partitions=2), 1_000
+    with _holding(_settings(bootstrap, topics), count) as (source, first):
         assert 0 < len(first.messages) < count
         assert source.lag()[topics.input, 0].messages == count
         assert source.lag()[topics.input, 0].since_ms == pytest.approx(_now_ms() - _DAY_MS, abs=60_000)
@@ -130,12 +131,8 @@ def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rebalance(
 ) -> None:
     """Whichever partition the other member is given, and gives back."""
     monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
-    count = 1_000
-    topics = _two_partitions(bootstrap, count)
-    settings = _settings(bootstrap, topics)
-    with closing(Source(settings, {})) as source:
-        first = source.batch()
-        read_until_held(source, first, (topics.input, 0))
+    count, settings = 1_000, _settings(bootstrap, fresh_topics(bootstrap, partitions=2))
+    with _holding(settings, count) as (source, first):
         early = len(first.messages)
         source.advance(first, first.positions())
         with closing(Source(settings, {})) as other:
