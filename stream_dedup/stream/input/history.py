@@ -12,7 +12,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream.input.time_order import TimeOrder
 from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, is_transient, make_consumer
 from stream_dedup.stream.kafka.patience import Patience
-from stream_dedup.stream.kafka.places import Place, identity_updates, offset_of, place_of
+from stream_dedup.stream.kafka.places import Place, identity_updates, offset_of, offsets_of, place_of
 from stream_dedup.stream.kafka.topics import matching_topics
 
 _READ_MESSAGES = 1_000
@@ -92,7 +92,7 @@ class History:
             committed: the group's offsets.
             positions: next offset by topic and partition, of those read before.
         """
-        starts = []
+        starts: dict[Place, int] = {}
         for place in committed:
             key = place.topic, place.partition
             start, stop = positions.get(key, 0), place.offset
@@ -101,10 +101,9 @@ class History:
                 # What the broker has lost, as after an unclean leader election, never arrives.
                 start, stop = max(first, start), min(end, stop)
             if stop > start:
-                self._ends[key] = stop
-                starts.append(TopicPartition(*key, start))
+                starts[key], self._ends[key] = start, stop
                 self.total += stop - start
-        self._consumer.assign(starts)
+        self._consumer.assign(offsets_of(starts))
         self._order.begin(self._ends)
 
     def _fetch(self) -> bool:

@@ -386,7 +386,7 @@ class Source:
 
     def _read_from(self, offsets: Mapping[Place, int], *, keep: bool) -> None:
         """Move assigned partitions to other offsets; what is held of them is discarded, or kept."""
-        places = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        places = offsets_of(offsets)
         self._consumer.incremental_unassign(places)
         self._consumer.incremental_assign(places)
         self._order.begin(offsets, keep=keep)

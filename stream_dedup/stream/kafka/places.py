@@ -35,7 +35,7 @@ def in_input(positions: Mapping[Place, int]) -> dict[Place, int]:
 
 
 def offsets_of(positions: Mapping[Place, int]) -> list[TopicPartition]:
-    """Return the positions of a state in the form in which a group keeps them."""
+    """Return those positions that are offsets in the input, in the form in which clients take them."""
     return [TopicPartition(*place, offset) for place, offset in in_input(positions).items()]
 
 

@@ -10,11 +10,12 @@ from threading import Thread
 from typing import NoReturn
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
 from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics
+from stream_dedup.stream.kafka.places import offsets_of
 from stream_dedup.stream.output.errors import (
     FencedError,
     OutcomeUnknownError,
@@ -114,7 +115,7 @@ class ExactlyOnceWriter(Writer):
     def _send_offsets(self, group: GroupOffsets | None, deadline: float) -> None:
         if group is None or not group.offsets:
             return
-        places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in group.offsets.items()]
+        places = offsets_of(group.offsets)
         try:
             self._until(
                 lambda seconds: self._beside(
