@@ -11,7 +11,8 @@ from stream_dedup.arrays import I64, U64
 from stream_dedup.article import Article, Relation
 from stream_dedup.ask.follower import View
 from stream_dedup.engine.compare import RELATIONS, Match, compare, duplicates_of, limits_of
-from stream_dedup.engine.judge import JUDGE, JudgingInput, judge
+from stream_dedup.engine.judge import judge
+from stream_dedup.engine.matching import JUDGE, JudgingInput
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.index.entries.entries import UNSEGMENTED
 from stream_dedup.index.lookup.candidates import Candidates, Search

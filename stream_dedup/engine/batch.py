@@ -23,11 +23,11 @@ from stream_dedup.article import (
 )
 from stream_dedup.engine.clusters import Cluster
 from stream_dedup.engine.epochs import CountInput, Epochs
-from stream_dedup.engine.judge import JudgingInput, judge, proved
+from stream_dedup.engine.judge import judge, proved
 from stream_dedup.engine.judged import Change, Judged, Outcome, Tally
 from stream_dedup.engine.linker import Linker
 from stream_dedup.engine.links import JudgedRun, Links
-from stream_dedup.engine.matching import Verdicts
+from stream_dedup.engine.matching import JudgingInput, Verdicts
 from stream_dedup.engine.members import ClusterChanges
 from stream_dedup.engine.parts import Parts
 from stream_dedup.engine.prepared import Prepared
@@ -310,20 +310,22 @@ class Batch:
         for withdrawal in withdrawals:
             self._outcomes.append(self._withdrawn(withdrawal, book, moment))
             self._withdrawals += 1
-        if book.changed:
+        if book.records.changed:
             self._stage(entries, book)
         self._watch.lap("change")
 
     def _withdrawn(self, withdrawal: Withdrawal, book: ClusterChanges, moment: Moment) -> Outcome:
-        name, url = withdrawal.name, url_hash(withdrawal.url, withdrawal.scope)
-        record = since(book.record(name), moment.cutoff_ms)
+        records, name, url = book.records, withdrawal.name, url_hash(withdrawal.url, withdrawal.scope)
+        record = since(records.record(name), moment.cutoff_ms)
         if record is None and url:
-            known = with_url(url, [(other, since(book.record(other), moment.cutoff_ms)) for other in book.owners(url)])
+            known = with_url(
+                url, [(other, since(records.record(other), moment.cutoff_ms)) for other in records.owners(url)]
+            )
             name, record = next(iter(known.items()), (name, None))
         if record is None:
             return Unjudged(withdrawal, UnjudgedReason.UNKNOWN_ARTICLE, _unknown(withdrawal))
         canonical = book.leave(name, record, SuccessionReason.WITHDRAWN, moment)
-        book.forget(name, record)
+        records.forget(name, record)
         return Withdrawn(withdrawal, id_of(name), id_of(canonical) if canonical is not None else None)
 
     # ------------------------------------------------------------------------------------------------ steps

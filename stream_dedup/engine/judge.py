@@ -3,38 +3,15 @@
 Knows in which order articles are judged and which of them are worth indexing; knows nothing of storage or of ids.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from stream_dedup.arrays import I64, Bool
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import EXACT, NEAR, Limits
-from stream_dedup.engine.matching import JudgingContext, Verdicts, Workspace, look_up, look_up_first
+from stream_dedup.engine.matching import SKIP, JudgingContext, JudgingInput, Verdicts, Workspace, look_up, look_up_first
 from stream_dedup.index.entries.entries import SEALED, VARIANT, Rows
 from stream_dedup.index.lookup.candidates import Candidates
 from stream_dedup.index.records.records import has_expired
-
-JUDGE, SKIP = 0, 1  # what to do with an article
-
-
-class JudgingInput(NamedTuple):
-    """What each of n articles is judged by.
-
-    Attributes:
-        modes: `JUDGE` or `SKIP`, shape (n,).
-        owners: a number for each id, -1 for rows whose id no article of the batch revises, shape (rows,). Rows with the
-            same number are never compared: a text is not a copy of another text of the same id.
-        siblings: likewise for each URL, shape (rows,).
-        cutoffs: rows with an earlier window time are not compared, milliseconds since 1970 in UTC, shape (n,).
-        reindex_before: a copy of a text with an earlier window time is indexed too, same unit, shape (n,).
-    """
-
-    modes: I64
-    owners: I64
-    siblings: I64
-    cutoffs: I64
-    reindex_before: I64
 
 
 def judge(candidates: Candidates, cases: JudgingInput, caps: I64, limits: Limits, duplicates: Bool) -> Verdicts:
@@ -50,7 +27,7 @@ def judge(candidates: Candidates, cases: JudgingInput, caps: I64, limits: Limits
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
     batch_ahead = np.zeros(len(candidates.keyed.key_kinds), np.int64)
-    batch = JudgingContext(*cases, candidates.keyed, caps, batch_ahead, duplicates)
+    batch = JudgingContext(cases, candidates.keyed, caps, batch_ahead, duplicates)
     verdicts = Verdicts.empty(len(cases.modes))
     _judge(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
     return verdicts
@@ -65,7 +42,7 @@ def proved(candidates: Candidates, cases: JudgingInput, caps: I64, limits: Limit
     # Under a key that an article itself has, this many others of the batch may come before the stored entries.
     own = candidates.keyed.own_keys[candidates.keyed.own_keys >= 0]
     batch_ahead = np.maximum(np.bincount(own, minlength=len(candidates.keyed.key_kinds)) - 1, 0)
-    batch = JudgingContext(*cases, candidates.keyed, caps, batch_ahead, duplicates)
+    batch = JudgingContext(cases, candidates.keyed, caps, batch_ahead, duplicates)
     verdicts = Verdicts.empty(len(cases.modes))
     _prove(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
     return np.asarray(verdicts.covered | (cases.modes == SKIP))
@@ -85,8 +62,8 @@ def _workspace(candidates: Candidates, caps: I64) -> Workspace:
 @kernel
 def _judge(rows: Rows, batch: JudgingContext, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
     nodes = 0
-    for i in range(len(batch.modes)):
-        if batch.modes[i] == SKIP:
+    for i in range(len(batch.cases.modes)):
+        if batch.cases.modes[i] == SKIP:
             continue
         look_up(i, rows, batch, limits, workspace, verdicts)
         drifted = _drifted(i, batch, limits, verdicts)
@@ -98,8 +75,8 @@ def _judge(rows: Rows, batch: JudgingContext, limits: Limits, workspace: Workspa
 
 @kernel
 def _prove(rows: Rows, batch: JudgingContext, limits: Limits, workspace: Workspace, verdicts: Verdicts) -> None:
-    for i in range(len(batch.modes)):
-        if batch.modes[i] != SKIP:
+    for i in range(len(batch.cases.modes)):
+        if batch.cases.modes[i] != SKIP:
             look_up_first(i, rows, batch, limits, workspace, verdicts)
 
 
@@ -123,13 +100,13 @@ def _worth_indexing(i: int, rows: Rows, batch: JudgingContext, verdicts: Verdict
         return True
     # A shortened copy or a round-up cannot stand in for the text: what is similar to it may share little with the text.
     whole = relation == EXACT or relation == NEAR  # noqa: PLR1714  # compiled code has no set of constants
-    return whole and has_expired(verdicts.newest_match_ms[i], batch.reindex_before[i])
+    return whole and has_expired(verdicts.newest_match_ms[i], batch.cases.reindex_before[i])
 
 
 @kernel
 def _mark(i: int, rows: Rows, batch: JudgingContext, verdicts: Verdicts, drifted: bool) -> None:  # noqa: FBT001  # compiled
     """Flag an indexed copy as drifted, and as belonging to a sealed cluster, if that is so."""
-    row = len(rows.fingerprints) - len(batch.modes) + i
+    row = len(rows.fingerprints) - len(batch.cases.modes) + i
     if drifted:
         rows.flags[row] |= VARIANT
     if batch.duplicates[verdicts.relations[i]]:
@@ -142,7 +119,7 @@ def _insert(i: int, nodes: int, rows: Rows, batch: JudgingContext, workspace: Wo
     """Make article i visible to later articles of the batch; return how many nodes are used."""
     for key in batch.keyed.own_keys[i]:
         if key >= 0:
-            workspace.node_rows[nodes] = len(rows.fingerprints) - len(batch.modes) + i
+            workspace.node_rows[nodes] = len(rows.fingerprints) - len(batch.cases.modes) + i
             workspace.older[nodes] = workspace.newest[key]
             workspace.newest[key] = nodes
             nodes += 1

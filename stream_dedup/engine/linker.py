@@ -10,8 +10,8 @@ import numpy as np
 from stream_dedup.article import Decision, Link, Relation, SuccessionReason
 from stream_dedup.engine.clusters import Member
 from stream_dedup.engine.compare import RELATIONS
-from stream_dedup.engine.judge import SKIP
 from stream_dedup.engine.links import JudgedRun, Links, Matched
+from stream_dedup.engine.matching import SKIP
 from stream_dedup.engine.members import ClusterChanges, member_of
 from stream_dedup.engine.versions import Version
 from stream_dedup.engine.window import Moment
@@ -115,7 +115,7 @@ class Linker:
     def _note_new(self, place: int, cluster: int, number: int, relation: Relation | None) -> None:
         prior_versions, article = self._run.prior_versions, self._run.articles[place]
         content, url, decided = prior_versions.contents[place], prior_versions.urls[place], self._decided[place]
-        self._book.note_new(
+        self._book.records.note_new(
             prior_versions.names[place], NewRecord(article, content, url, decided, cluster, number, relation)
         )
         self._links.places.append((cluster, number))
@@ -148,7 +148,7 @@ class Linker:
             book.join(cluster, founder, founding, member, old, moment)
             if match is not None:
                 self._note_join(place, match, link)
-        book.note(name, record, version.url_names)
+        book.records.note(name, record, version.url_names)
         if self._indexed[place]:
             book.seal(cluster)
         self._links.places.append((cluster, number))

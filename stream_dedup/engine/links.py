@@ -196,7 +196,7 @@ class Links:
 
     def _earlier_version(self, place: int, version: Version) -> Rows | None:
         """Return all rows, followed by that of the text before a revision; None if that is not kept, or too old."""
-        record = version.record or (self._book.record(version.siblings[0]) if version.siblings else None)
+        record = version.record or (self._book.records.record(version.siblings[0]) if version.siblings else None)
         if record is None or not record.entries:
             return None
         (stored,) = self._store.get_many(Family.ENTRIES, [key_of(record.entries[0])])

@@ -17,6 +17,7 @@ from stream_dedup.index.lookup.candidates import CONTENT, LANDMARK, NO_ROW, SIMH
 from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS, FIRST_SHARED, least_shared
 from stream_dedup.index.records.records import UNKNOWN_TIME, has_expired
 
+JUDGE, SKIP = 0, 1  # what to do with an article
 SOURCES = (Source.CONTENT, Source.LANDMARK, Source.SIMHASH)
 
 _COVERED = 0.7  # share of an article that a match by first landmarks must contain to end the search
@@ -71,19 +72,16 @@ class Verdicts(NamedTuple):
         )
 
 
-class JudgingContext(NamedTuple):
-    """What a batch is judged by: its `JudgingInput`, and what they can match.
+class JudgingInput(NamedTuple):
+    """What each of n articles is judged by.
 
     Attributes:
-        modes: see `JudgingInput`; `owners`, `siblings`, `cutoffs` and `reindex_before` likewise.
-        owners: see `modes`.
-        siblings: see `modes`.
-        cutoffs: see `modes`.
-        reindex_before: see `modes`.
-        keyed: which rows are listed under which keys.
-        caps: postings visible under a key, by kind, shape (3,).
-        batch_ahead: how many articles of the batch may come before the stored list of each key, shape (keys,).
-        duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
+        modes: `JUDGE` or `SKIP`, shape (n,).
+        owners: a number for each id, -1 for rows whose id no article of the batch revises, shape (rows,). Rows with the
+            same number are never compared: a text is not a copy of another text of the same id.
+        siblings: likewise for each URL, shape (rows,).
+        cutoffs: rows with an earlier window time are not compared, milliseconds since 1970 in UTC, shape (n,).
+        reindex_before: a copy of a text with an earlier window time is indexed too, same unit, shape (n,).
     """
 
     modes: I64
@@ -91,6 +89,20 @@ class JudgingContext(NamedTuple):
     siblings: I64
     cutoffs: I64
     reindex_before: I64
+
+
+class JudgingContext(NamedTuple):
+    """What a batch is judged by.
+
+    Attributes:
+        cases: what is known of its articles.
+        keyed: which rows are listed under which keys.
+        caps: postings visible under a key, by kind, shape (3,).
+        batch_ahead: how many articles of the batch may come before the stored list of each key, shape (keys,).
+        duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
+    """
+
+    cases: JudgingInput
     keyed: KeyedRows
     caps: I64
     batch_ahead: I64
@@ -133,7 +145,7 @@ def look_up(
     place, count, sharers, best = look_up_first(i, rows, batch, limits, workspace, verdicts)
     if verdicts.covered[i]:
         return
-    row, last = len(rows.fingerprints) - len(batch.modes) + i, batch.keyed.look_up_offsets[i + 1]
+    row, last = len(rows.fingerprints) - len(batch.cases.modes) + i, batch.keyed.look_up_offsets[i + 1]
     place, sharers = _count_under(place, last, i, sharers, batch, workspace, verdicts)
     first = count
     for sharer in workspace.sharers[:sharers]:
@@ -255,13 +267,13 @@ def _note(
     workspace: Workspace,
 ) -> int:
     """Add a candidate of article i if it is new and eligible, and return how many there are."""
-    if workspace.seen[candidate] == i or has_expired(rows.times[candidate], batch.cutoffs[i]):
+    if workspace.seen[candidate] == i or has_expired(rows.times[candidate], batch.cases.cutoffs[i]):
         return count
-    row = len(rows.fingerprints) - len(batch.modes) + i
+    row = len(rows.fingerprints) - len(batch.cases.modes) + i
     if rows.scopes[candidate] != rows.scopes[row]:
         # Two scopes may share a list if their keys happen to be the same.
         return count
-    if _same(batch.owners, candidate, row) or _same(batch.siblings, candidate, row):
+    if _same(batch.cases.owners, candidate, row) or _same(batch.cases.siblings, candidate, row):
         return count
     distance = popcount(rows.fingerprints[row] ^ rows.fingerprints[candidate])
     if kind == SIMHASH and distance > limits.max_distance:
@@ -289,7 +301,7 @@ def _choose(
     verdicts: Verdicts,
 ) -> float:
     """Compare article i with some of its candidates, record a better match, and return the score of the best."""
-    row = len(rows.fingerprints) - len(batch.modes) + i
+    row = len(rows.fingerprints) - len(batch.cases.modes) + i
     for place in range(first, stop):
         candidate = workspace.found[place]
         source = workspace.found_by[candidate]

@@ -1,20 +1,20 @@
 """The clusters that a run touches: read from the state, changed in order, written back, and published.
 
-Knows how clusters, article records and entries in reserve fit together; knows nothing of verdicts.
+Knows how clusters, their articles and entries in reserve fit together; knows nothing of verdicts.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from stream_dedup.article import Succession, SuccessionReason
 from stream_dedup.engine.clusters import Cluster, Member, Policy, SuccessionTest
-from stream_dedup.engine.versions import URL_NAMES, load_records, packed_names, since, unpacked_names
+from stream_dedup.engine.record_changes import RecordChanges
+from stream_dedup.engine.versions import since
 from stream_dedup.engine.window import Moment
 from stream_dedup.index.entries.entries import RESERVE, SEALED, Entries, EntryFormat
 from stream_dedup.index.entries.new_entries import NewEntries
 from stream_dedup.index.records.generations import newest
 from stream_dedup.index.records.joins import renumbered_key
-from stream_dedup.index.records.new_records import NewRecord, packed_records
 from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, has_expired, key_of
 from stream_dedup.index.stores.store import Family, Puts, Store
 from stream_dedup.scope import id_of, scope_of
@@ -31,6 +31,14 @@ class ClusterChanges:
         layout: format of the entries.
         policy: which member is canonical, and how many are indexed.
         entries: entries that the run adds.
+
+    Attributes:
+        records: the records of their articles.
+        removed: numbers of the entries that are to be deleted.
+        published: by name of the canonical article, the clusters that changed; None for one that has ended.
+        place: index in the run of the article that is changing clusters.
+        successions: canonical articles that were replaced, each with the index of the article that led to it.
+        reindexed: whether the index has changed for later articles of the run.
     """
 
     def __init__(
@@ -41,19 +49,14 @@ class ClusterChanges:
         self._format = layout
         self._policy = policy
         self._entries = entries
+        self.records = RecordChanges(store, live)
         self._clusters: dict[int, Cluster | None] = {}
-        self._records: dict[str, ArticleRecord | None] = {}
-        self._owners: dict[int, Sequence[str]] = {}  # by URL, as they were before the run
-        self._urls: dict[int, Sequence[str]] = {}
-        self._changed_clusters: set[int] = set()
-        # In order of arrival; those in `_new` with their index there.
-        self._changed_records: dict[str, int | None] = {}
-        self._new: list[NewRecord] = []
+        self._changed: set[int] = set()
         self._joins: dict[bytes, bytes] = {}
         self.removed: list[int] = []
         self.published: dict[str, Cluster | None] = {}
-        self.place = 0  # index in the run of the article that is changing clusters
-        self.successions: list[tuple[int, Succession]] = []  # each with the index of the article that led to it
+        self.place = 0
+        self.successions: list[tuple[int, Succession]] = []
         self.reindexed = False
 
     def prefetch(self, singles: Mapping[int, str]) -> None:
@@ -63,9 +66,7 @@ class ClusterChanges:
             singles: for each cluster number, the name of its only article in case it is not stored as a cluster yet.
         """
         self._load_clusters(singles)
-        names = {self.canonical(number, single) for number, single in singles.items()}
-        self._load_records(names)
-        self._load_owners([record.url for name in names if (record := self._records[name]) and record.url])
+        self.records.prefetch(self.canonical(number, single) for number, single in singles.items())
 
     def cluster(self, number: int) -> Cluster | None:
         """Return a cluster, None while it has only one article."""
@@ -80,61 +81,9 @@ class ClusterChanges:
         cluster = self.cluster(number)
         return cluster.canonical if cluster is not None else single
 
-    def record(self, name: str) -> ArticleRecord | None:
-        """Return the current record of an article by its name, None if it has none."""
-        if name not in self._records:
-            place = self._changed_records.get(name)
-            if place is None:
-                self._load_records({name})
-            else:
-                self._records[name] = self._new[place].whole()
-        return self._records[name]
-
-    def note(self, name: str, record: ArticleRecord, url_names: Sequence[str] | None = None) -> None:
-        """Set the record of an article.
-
-        Args:
-            name: its name.
-            record: what became of it.
-            url_names: names known under its URL before this run, if they were already read.
-        """
-        self._write(name, record)
-        if record.url:
-            others = [other for other in self.owners(record.url, url_names) if other != name]
-            self._urls[record.url] = [name, *others][:URL_NAMES]
-
-    def note_new(self, name: str, record: NewRecord) -> None:
-        """Set the record of an article whose id and URL were not seen before."""
-        self._records.pop(name, None)
-        self._changed_records[name] = len(self._new)
-        self._new.append(record)
-        if record.url:
-            self._urls[record.url] = [name]
-
     def note_join(self, key: bytes, packed: bytes) -> None:
         """Record why an article joined a cluster; see `index.records.joins`."""
         self._joins[key] = packed
-
-    def forget(self, name: str, record: ArticleRecord) -> None:
-        """Delete the record of an article."""
-        self._write(name, None)
-        if record.url:
-            self._urls[record.url] = [other for other in self.owners(record.url) if other != name]
-
-    def owners(self, url: int, before: Sequence[str] | None = None) -> Sequence[str]:
-        """Return the current names of the articles of a URL, the newest first.
-
-        Args:
-            url: hash of the URL.
-            before: the names before this run, if they were already read.
-        """
-        if url in self._urls:
-            return self._urls[url]
-        if before is not None:
-            return before
-        if url not in self._owners:
-            self._load_owners([url])
-        return self._owners[url]
 
     def wants_reserve(self, number: int) -> bool:
         """Tell whether the entry of another copy is worth keeping."""
@@ -178,7 +127,7 @@ class ClusterChanges:
         return partial(self._lives, number, moment.cutoff_ms)
 
     def _lives(self, number: int, cutoff: int, member: Member) -> bool:
-        record = since(self.record(member.id), cutoff)
+        record = since(self.records.record(member.id), cutoff)
         return record is not None and record.cluster == number
 
     def leave(self, name: str, record: ArticleRecord, reason: SuccessionReason, moment: Moment) -> str | None:
@@ -201,11 +150,6 @@ class ClusterChanges:
         self._change(record.cluster, before, after, reason, before, moment)
         return after.canonical if after is not None else None
 
-    @property
-    def changed(self) -> bool:
-        """Whether there is anything to write."""
-        return bool(self._changed_records)
-
     def seal(self, number: int) -> None:
         """Keep further drifted copies of a cluster out of the index, if it already has as many as allowed."""
         cluster = self.cluster(number)
@@ -220,48 +164,24 @@ class ClusterChanges:
 
     def writes(self) -> list[Puts]:
         """Return the records to write, with keys that do not include the generation."""
-        records, numbers = self._packed_records(), sorted(self._changed_clusters)
+        numbers = sorted(self._changed)
         clusters = [self._clusters[number] for number in numbers]
         writes = [
-            Puts(Family.ARTICLES, [name.encode() for name in self._changed_records], records),
-            Puts(Family.URLS, list(map(key_of, self._urls)), list(map(packed_names, self._urls.values()))),
+            *self.records.writes(),
             Puts(Family.CLUSTERS, list(map(key_of, numbers)), [cluster and cluster.pack() for cluster in clusters]),
             Puts(Family.MEMBERS, list(self._joins), list(self._joins.values())),
         ]
         return [puts for puts in writes if puts.keys]
-
-    def _packed_records(self) -> list[bytes | None]:
-        packed: list[bytes | None] = [*packed_records(self._new)]
-        whole = {
-            name: record and record.pack() for name, record in self._records.items() if name in self._changed_records
-        }
-        return [
-            whole[name] if place is None or name in whole else packed[place]
-            for name, place in self._changed_records.items()
-        ]
 
     def _load_clusters(self, numbers: Iterable[int]) -> None:
         missing = sorted({number for number in numbers if number not in self._clusters})
         values = newest(self._store, Family.CLUSTERS, list(map(key_of, missing)), self._live)
         self._clusters |= zip(missing, [Cluster.unpack(value) if value else None for value in values], strict=True)
 
-    def _load_records(self, names: Iterable[str]) -> None:
-        missing = {name for name in names if name not in self._records}
-        self._records |= dict.fromkeys(missing)
-        self._records |= load_records(self._store, self._live, missing)
-
-    def _load_owners(self, urls: Collection[int]) -> None:
-        values = newest(self._store, Family.URLS, list(map(key_of, urls)), self._live)
-        self._owners |= zip(urls, map(unpacked_names, values), strict=True)
-
     def _founded(self, number: int, name: str, entry: int) -> Cluster:
-        record = self.record(name)
+        record = self.records.record(name)
         first_ms = record.first_ms if record is not None else None
         return Cluster.founded(number, member_of(name, record, entry, active=True), first_ms)
-
-    def _write(self, name: str, record: ArticleRecord | None) -> None:
-        self._records[name] = record
-        self._changed_records[name] = None
 
     def _change(
         self,
@@ -273,25 +193,15 @@ class ClusterChanges:
         moment: Moment,
     ) -> None:
         self._clusters[number] = after
-        self._changed_clusters.add(number)
+        self._changed.add(number)
         if after is not None:
             self.published[after.canonical] = after
-            self._keep_known(after.canonical, moment)
+            self.records.renew(after.canonical, moment.stream_ms)
         if after is None or after.canonical != before.canonical:
             if stored is not None:
                 self.published[before.canonical] = None
             if after is not None and reason is not SuccessionReason.WITHDRAWN:
                 self.successions.append((self.place, _succession(before.canonical, after.canonical, reason)))
-
-    def _keep_known(self, canonical: str, moment: Moment) -> None:
-        """Remember a canonical article for a window from now, so that its id does not come back in a new cluster."""
-        record = self.record(canonical)
-        if record is None or record.decided_ms >= moment.stream_ms:
-            return
-        self._write(canonical, record.renewed(moment.stream_ms))
-        if record.url:
-            # The names under its URL live as long, in the same order.
-            self._urls[record.url] = self.owners(record.url)
 
     def _activated(self, cluster: Cluster, cutoff: int) -> Cluster:
         """Return a cluster that can be found: if need be, an entry moves from reserve to the index, with a new number.
@@ -327,10 +237,10 @@ class ClusterChanges:
         return None if fixed is None or has_expired(int(fixed["window_ms"][0]), cutoff) else fixed
 
     def _renumber(self, name: str, old: int, new: int) -> None:
-        record = self.record(name)
+        record = self.records.record(name)
         if record is not None:
             entries = tuple([new if one == old else one for one in record.entries])
-            self._write(name, record._replace(entries=entries))
+            self.records.replace(name, record._replace(entries=entries))
 
     def _entry(self, number: int) -> Entries | None:
         fixed = self._entries.get(number)

@@ -15,7 +15,7 @@ import orjson
 
 from stream_dedup.arrays import I64, U64, Bool
 from stream_dedup.article import Article
-from stream_dedup.engine.judge import JUDGE, SKIP
+from stream_dedup.engine.matching import JUDGE, SKIP
 from stream_dedup.engine.window import Times
 from stream_dedup.index.records.generations import newest
 from stream_dedup.index.records.records import ArticleRecord, has_expired, key_of

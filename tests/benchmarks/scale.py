@@ -32,7 +32,8 @@ from stream_dedup.arrays import Bytes
 from stream_dedup.cli.quantity import quantity
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import limits_of
-from stream_dedup.engine.judge import JUDGE, JudgingInput, proved
+from stream_dedup.engine.judge import proved
+from stream_dedup.engine.matching import JUDGE, JudgingInput
 from stream_dedup.index.lookup.candidates import Candidates, Search
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.records.ledger import Progress

@@ -21,9 +21,9 @@ _NOW = Moment(100, 0)
 
 
 def _record(
-    entries: tuple[int, ...] = (), *, cluster: int = 0, url: int = 0, source: str = "", decided_ms: int = 100
+    entries: tuple[int, ...] = (), *, cluster: int = 0, source: str = "", decided_ms: int = 100
 ) -> ArticleRecord:
-    return ArticleRecord((1,), entries, decided_ms, 3, 7, 9, Relation.NEAR, cluster, url, source, None)
+    return ArticleRecord((1,), entries, decided_ms, 3, 7, 9, Relation.NEAR, cluster, 0, source, None)
 
 
 def _book(store: MemoryStore, first: int = 10, canonical: str = "first_seen") -> ClusterChanges:
@@ -46,63 +46,20 @@ def _entry(store: MemoryStore, number: int, name: str, window_ms: int = 0, flags
 def _joined(store: MemoryStore, *reserve: int) -> None:
     """Commit a cluster 0 of a, whose entry is 0, with copies whose entries are in reserve: 1 of b, 2 of c."""
     book = _book(store)
-    book.note("a", _record((0,)))
+    book.records.note("a", _record((0,)))
     for number in reserve:
         name = "abc"[number]
-        book.note(name, _record((number,)))
-        book.join(0, "a", 0, member_of(name, book.record(name), number, active=False), None, _NOW)
+        book.records.note(name, _record((number,)))
+        book.join(0, "a", 0, member_of(name, book.records.record(name), number, active=False), None, _NOW)
         _entry(store, number, name)
     _commit(store, book)
-
-
-def test_record_is_seen_as_of_now() -> None:
-    """What is recorded or forgotten is visible both before and after it is written."""
-    store = MemoryStore()
-    book = _book(store)
-    assert book.record("a") is None
-    book.note("a", _record())
-    assert book.record("a") == _record()
-    _commit(store, book)
-    later = _book(store)
-    assert later.record("a") == _record()
-    later.forget("a", _record())
-    assert later.record("a") is None
-    _commit(store, later)
-    assert _book(store).record("a") is None
-
-
-@pytest.mark.parametrize("committed", [True, False])
-def test_url_has_the_newest_first(committed: bool) -> None:  # noqa: FBT001  # parametrised
-    """Articles of a URL are ordered by their newest texts; forgetting any of them keeps the others."""
-    store = MemoryStore()
-    book = _book(store)
-    for name in ("a", "b", "a", "c"):
-        book.note(name, _record(url=77))
-        if committed:
-            _commit(store, book)
-            book = _book(store)
-    assert [*book.owners(77)] == ["c", "a", "b"]
-    assert [*book.owners(78)] == []
-    for name, left in (("a", ["c", "b"]), ("c", ["b"]), ("b", [])):
-        book.forget(name, _record(url=77))
-        assert [*book.owners(77)] == left
-    _commit(store, book)
-    assert list(store.items(Family.URLS)) == []
-
-
-def test_url_knows_its_newest_articles_only() -> None:
-    """However many articles share a URL, only the eight newest are kept."""
-    book = _book(MemoryStore())
-    for number in range(20):
-        book.note(f"n{number}", _record(url=77))
-    assert [*book.owners(77)] == [f"n{number}" for number in range(19, 11, -1)]
 
 
 def test_single_article_is_no_cluster_and_its_own_canonical() -> None:
     """A cluster is recorded with its first copy: the founder first, with what is known of it."""
     store = MemoryStore()
     book = _book(store)
-    book.note("a", _record((0,), source="甲报"))
+    book.records.note("a", _record((0,), source="甲报"))
     assert (book.cluster(0), book.canonical(0, "a")) == (None, "a")
     book.join(0, "a", 0, member_of("b", _record(source="乙报"), NOT_INDEXED, active=False), None, _NOW)
     cluster = book.cluster(0)
@@ -122,7 +79,7 @@ def test_reserve_is_wanted_until_there_is_one() -> None:
     """The first copy's entry is kept in reserve, those of further copies are not."""
     store = MemoryStore()
     book = _book(store)
-    book.note("a", _record((0,)))
+    book.records.note("a", _record((0,)))
     assert book.wants_reserve(0)
     book.join(0, "a", 0, member_of("b", _record(), 1, active=False), None, _NOW)
     assert not book.wants_reserve(0)
@@ -136,7 +93,7 @@ def test_leaving_canonical_article_is_succeeded_and_the_reserve_activated() -> N
     assert book.leave("a", _record((0,)), SuccessionReason.MOVED, _NOW) == "b"
     assert book.removed == [0, 1]
     assert book.reindexed
-    cluster, record, new = book.cluster(0), book.record("b"), book.published
+    cluster, record, new = book.cluster(0), book.records.record("b"), book.published
     assert cluster is not None
     assert record is not None
     assert [(one.id, one.entry, one.active) for one in cluster.members] == [("b", 10, True)]
@@ -193,10 +150,10 @@ def test_canonical_article_is_known_as_long_as_copies_come() -> None:
     store = MemoryStore()
     _joined(store, 1)
     book = _book(store)
-    book.note("c", _record(decided_ms=500))
-    book.join(0, "a", 0, member_of("c", book.record("c"), NOT_INDEXED, active=False), None, Moment(500, 400))
+    book.records.note("c", _record(decided_ms=500))
+    book.join(0, "a", 0, member_of("c", book.records.record("c"), NOT_INDEXED, active=False), None, Moment(500, 400))
     _commit(store, book)
-    records = {name: _book(store).record(name) for name in "abc"}
+    records = {name: _book(store).records.record(name) for name in "abc"}
     assert {name: record and record.decided_ms for name, record in records.items()} == {"a": 500, "b": 100, "c": 500}
 
 
@@ -206,7 +163,7 @@ def test_only_an_article_that_is_known_succeeds(gone: ArticleRecord) -> None:
     store = MemoryStore()
     _joined(store, 1, 2)
     book = _book(store)
-    book.note("b", gone)
+    book.records.note("b", gone)
     assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, Moment(100, 40)) == "c"
     assert book.leave("c", _record((2,)), SuccessionReason.WITHDRAWN, Moment(100, 40)) is None
     assert book.published == {"a": None, "c": None}
@@ -215,9 +172,9 @@ def test_only_an_article_that_is_known_succeeds(gone: ArticleRecord) -> None:
 def test_cluster_was_first_seen_with_the_first_text() -> None:
     """The founder's newest text may be later."""
     book = _book(MemoryStore())
-    book.note("a", _record((0,))._replace(first_ms=2, published_ms=60))
-    book.note("b", _record()._replace(published_ms=70))
-    book.join(0, "a", 0, member_of("b", book.record("b"), NOT_INDEXED, active=False), None, _NOW)
+    book.records.note("a", _record((0,))._replace(first_ms=2, published_ms=60))
+    book.records.note("b", _record()._replace(published_ms=70))
+    book.join(0, "a", 0, member_of("b", book.records.record("b"), NOT_INDEXED, active=False), None, _NOW)
     cluster = book.cluster(0)
     assert cluster is not None
     assert (cluster.first_ms, cluster.last_ms) == (2, 70)
