@@ -4,6 +4,7 @@ Knows article records, clusters and new entries; knows nothing of how a link is 
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from stream_dedup.index.lookup.candidates import NO_ROW
 from stream_dedup.index.records.joins import join_key, packed_join
 from stream_dedup.index.records.new_records import NewRecord
 from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, seen_ms
+from stream_dedup.scope import id_of
 
 _ENTRIES_KEPT = 8  # per id: those of its newest texts
 _OF_NO_COPY = np.uint8(COMPARABLE | IN_TABLES | BARE | UNSEGMENTED)  # flags that do not imply a copy
@@ -90,11 +92,21 @@ class Linker:
             return self._links.redelivery(place, cluster)
         match = self._links.matched(place)
         link = self._links.link(place, match)
-        own = link is None or link.relation is Relation.REVISION or self._is_unique(link)
+        own = link is None or self._is_unique(link)
+        if link is not None and not own and link.relation is Relation.REVISION:
+            return self._revised(place, link)
         if own or match is None or version is not None:
             self._remember(place, self._run.prior_versions.version(place), match, link, own=own)
         else:
             self._copied(place, match, link)
+        return link
+
+    def _revised(self, place: int, link: Link) -> Link:
+        """Record a revision that is a duplicate: whatever its text, it belongs to the article that it revises."""
+        revised, version = self._links.revised(place), self._run.prior_versions.version(place)
+        if revised is not None:
+            link = replace(link, duplicate_of=id_of(revised.canonical))
+        self._remember(place, version, revised, link, own=revised is None)
         return link
 
     def _copied(self, place: int, match: Matched, link: Link | None) -> None:
@@ -128,7 +140,7 @@ class Linker:
     def _remember(self, place: int, version: Version, match: Matched | None, link: Link | None, *, own: bool) -> None:
         """Record any article: a copy, or one that stands on its own (`own`)."""
         name, book, moment = self._run.prior_versions.names[place], self._book, self._moment(place)
-        if own and RELATIONS[self._run.verdicts.relations[place]] in self._duplicates:
+        if link is not None and link.relation is Relation.REVISION:
             self._index_after_all(place)
         old = self._staying(name, version.record, match, moment, own=own)
         cluster, founder, founding = self._cluster(name, old, match, own=own)
@@ -142,7 +154,7 @@ class Linker:
         member = member_of(name, record, number, active=self._indexed[place])
         if before is not None and number == NOT_INDEXED:
             member = member._replace(entry=before.entry, active=before.active)
-        if own:
+        if own or founder == name:
             book.revise(cluster, member, old, moment)
         else:
             book.join(cluster, founder, founding, member, old, moment)
@@ -157,7 +169,9 @@ class Linker:
         return Moment(self._decided[place], self._cutoffs[place])
 
     def _index_after_all(self, place: int) -> None:
-        """Index a text that the judge had left out of the index, but that matched only copies of its own article."""
+        """Index a revision that the judge has left out of the index, since it matched copies of its own article."""
+        if RELATIONS[self._run.verdicts.relations[place]] not in self._duplicates:
+            return
         self._indexed[place] = self._book.reindexed = True
         self._entries.texts["flags"][place] &= _OF_NO_COPY
 
@@ -179,7 +193,7 @@ class Linker:
         same = match is not None and match.cluster == old.cluster
         if not own:
             return same
-        founded = old.relation in {None, Relation.REVISION} or old.relation not in self._duplicates
+        founded = old.relation not in self._duplicates
         return (same or founded) and self._book.canonical(old.cluster, name) == name
 
     def _cluster(

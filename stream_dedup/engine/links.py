@@ -19,7 +19,7 @@ from stream_dedup.engine.window import Times
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.entries import UNSEGMENTED, Entries, EntryFormat, Rows, rows_of_entries
 from stream_dedup.index.lookup.candidates import NO_ROW, Candidates
-from stream_dedup.index.records.records import NOT_INDEXED, has_expired, key_of
+from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, has_expired, key_of
 from stream_dedup.index.stores.store import Family, Store
 from stream_dedup.scope import id_of
 
@@ -151,6 +151,15 @@ class Links:
         version = self._run.prior_versions.version(place)
         return self._revision(place, version) if match is not None or version.revised else None
 
+    def revised(self, place: int) -> Matched | None:
+        """Return the article that an article revises, None if there is no record of it."""
+        version = self._run.prior_versions.version(place)
+        name, record = self._earlier_name(place, version), self._earlier_record(version)
+        if record is None:
+            return None
+        number = record.entries[0] if record.entries else NOT_INDEXED
+        return Matched(record.cluster, name, number, self._book.canonical(record.cluster, name))
+
     def redelivered_cluster(self, version: Version) -> int:
         """Return the cluster of an article that was seen before."""
         if version.earlier is not None:
@@ -184,9 +193,7 @@ class Links:
 
     def _revision(self, place: int, version: Version) -> Link:
         """Link a text that is not a copy of another id's to the previous text, which it need not resemble."""
-        before = self._earlier_version(place, version)
-        sibling = version.record is None and version.siblings
-        name = id_of(version.siblings[0]) if sibling else self._run.articles[place].id
+        before, name = self._earlier_version(place, version), id_of(self._earlier_name(place, version))
         if before is None:
             return Link(name, name, Relation.REVISION, None, None, None, Source.ID)
         last = len(before.fingerprints) - 1
@@ -194,9 +201,18 @@ class Links:
         hamming = match.hamming if not int(before.flags[last]) & UNSEGMENTED else None
         return Link(name, name, Relation.REVISION, match.jaccard, match.containment, hamming, Source.ID)
 
+    def _earlier_name(self, place: int, version: Version) -> str:
+        """Return the name of the article that an article revises: its own, or else the newest of its URL."""
+        sibling = version.record is None and version.siblings
+        return version.siblings[0] if sibling else self._run.prior_versions.names[place]
+
+    def _earlier_record(self, version: Version) -> ArticleRecord | None:
+        """Return the record of the article that an article revises, None if there is none."""
+        return version.record or (self._book.records.record(version.siblings[0]) if version.siblings else None)
+
     def _earlier_version(self, place: int, version: Version) -> Rows | None:
         """Return all rows, followed by that of the text before a revision; None if that is not kept, or too old."""
-        record = version.record or (self._book.records.record(version.siblings[0]) if version.siblings else None)
+        record = self._earlier_record(version)
         if record is None or not record.entries:
             return None
         (stored,) = self._store.get_many(Family.ENTRIES, [key_of(record.entries[0])])

@@ -314,7 +314,8 @@ class VerifySettings(Group):
     )
     duplicates: list[Relation] = Field(
         [relation for relation in Relation if relation is not Relation.REVISION],
-        description="Relations that make an article a duplicate; with any other it stays unique.",
+        description="Relations that make an article a duplicate; with any other it stays unique. A `revision` that is "
+        "a duplicate belongs to the cluster of the article that it revises, and so do copies of its text.",
     )
 
     same_url: bool = Field(

@@ -33,9 +33,21 @@ Item = Article | Withdrawal
 Seen = tuple[Any, ...]
 
 
-def engine_settings(days: float, late: str = "judge", **cluster: object) -> EngineSettings:
-    """Return settings with a window and a policy, for an engine that is cheap to create."""
-    return LIGHT.model_validate({**LIGHT.model_dump(), "window": {"days": days, "late": late}, "cluster": {**cluster}})
+def engine_settings(days: float, late: str = "judge", *, revisions: bool = False, **cluster: object) -> EngineSettings:
+    """Return settings with a window and a policy, for an engine that is cheap to create.
+
+    Args:
+        days: length of the window.
+        late: `window.late`.
+        revisions: whether they count as duplicates.
+        cluster: settings of its group.
+    """
+    light = LIGHT.model_dump()
+    counted = [*LIGHT.verify.duplicates, *[Relation.REVISION] * revisions]
+    verify = {**light["verify"], "duplicates": counted}
+    return LIGHT.model_validate(
+        {**light, "window": {"days": days, "late": late}, "verify": verify, "cluster": {**cluster}}
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- texts
@@ -170,6 +182,10 @@ class Model:
     def _floor(self) -> float:
         return self.now - self.settings.window.days * DAY
 
+    @property
+    def _revisions_count(self) -> bool:
+        return Relation.REVISION in self.settings.verify.duplicates
+
     def feed(self, item: Item) -> Seen:
         """Take the next item; return what `seen` must return for the engine's outcome."""
         return self._withdraw(item) if isinstance(item, Withdrawal) else self._judge(item)
@@ -207,6 +223,9 @@ class Model:
             # A copy of an earlier text of this same article, which stays known as long as it has copies.
             assert record is not None
             home, best = best.cluster, None
+        if best is None and before is not None and self._revisions_count:
+            # As a duplicate it belongs to what it revises, whatever its text.
+            home = before.cluster
         return self._remember(article, window, record, before, best, newest_match_ms, home)
 
     def _record(self, name: str) -> _Record | None:
@@ -256,6 +275,9 @@ class Model:
             self._leave(article.id, record, "moved")
             record = None
         number = best.cluster if best else record.cluster if record else self._made
+        if relation is Relation.REVISION and self._revisions_count:
+            assert home is not None
+            number = home
         self._made += 1
         member = _Member(
             article.id,
@@ -319,16 +341,20 @@ class Model:
         if before is None:
             return ("decision", article.id, True, None, None, None, None, None, None)
         name, kept = before.member.id, before.entries[0] if before.entries else None
+        counts = self._revisions_count
+        named = (not counts, Relation.REVISION, self._canonical(before) if counts else name, name)
         forgotten = kept is None or kept not in self._entries or kept.window < self._floor
         if kept is None or forgotten or _content(kept.body) != before.contents[0]:
-            return ("decision", article.id, True, Relation.REVISION, name, name, None, None, None)
+            return ("decision", article.id, *named, None, None, None)
         numbers = _rounded(measures(article.body, kept.body)[1:])
-        return ("decision", article.id, True, Relation.REVISION, name, name, *numbers, None)
+        return ("decision", article.id, *named, *numbers, None)
 
     def _stays(self, record: _Record, best: _Entry | None, home: int | None) -> bool:
         """A copy stays among the copies of the same article; a text of its own, with the cluster that has its name."""
         if best is not None:
             return best.cluster == record.cluster
+        if self._revisions_count:
+            return True
         own = record.relation in {None, Relation.REVISION} or home == record.cluster
         return own and self._canonical(record) == record.member.id
 

@@ -96,6 +96,31 @@ def test_changed_text_under_the_same_url_is_a_revision_under_any_id(variant: int
 
 
 @_SIZES
+def test_revision_that_is_a_duplicate_belongs_to_the_article_of_its_page(size: int) -> None:
+    """So does a copy of its text: links never name an article that is a duplicate itself."""
+    stream: list[Item] = [
+        article("a", url=_URL),
+        article("b", variant=1),
+        article("c", 1, url=_URL),
+        article("d", 1, 1),
+    ]
+    links, _, clusters = _told(stream, size, revisions=True)
+    assert links == ["", "exact of a", "revision of a", "exact of a"]
+    assert clusters["a"][:2] == ("a", 3)
+    assert _told(stream, size)[0] == ["", "exact of a", "revision of a", "exact of c"]
+
+
+@_SIZES
+def test_copy_with_a_new_text_that_is_a_duplicate_stays_where_it_is(size: int) -> None:
+    """Its id was never published as unique: a copy of the new text cannot be linked to it."""
+    stream: list[Item] = [article("a"), article("b", variant=1), article("b", 1), article("c", 1, 1)]
+    links, _, clusters = _told(stream, size, revisions=True)
+    assert links == ["", "exact of a", "revision of a", "exact of a"]
+    assert clusters == {"a": ("a", 2, BEGIN, BEGIN, {"": 3})}
+    assert _told(stream, size)[0] == ["", "exact of a", "revision of b", "exact of b"]
+
+
+@_SIZES
 def test_urls_may_be_left_out_of_account(size: int) -> None:
     """With verify.same_url off, an article of the same page is judged like any other."""
     settings = LIGHT.model_validate({**LIGHT.model_dump(), "verify": {"same_url": False}})

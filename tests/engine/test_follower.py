@@ -291,15 +291,19 @@ def test_copy_of_which_the_link_has_expired_is_still_a_copy(tmp_path: Path) -> N
 
 
 def test_revision_that_counts_as_a_duplicate_is_no_copy(tmp_path: Path) -> None:
-    """There is no second article, so nothing has expired."""
+    """Of the same article there is no second one, so nothing has expired; one of the same page is linked to it."""
     settings = Settings.model_validate(
         {"state": {"directory": tmp_path / "state"}, "verify": {"duplicates": ["exact", "near", "revision"]}}
     )
-    first, other = articles()[:2]
+    first, other, third = (replace(article, url="https://u.example/1") for article in articles()[:3])
     with Deduplicator(tmp_path / "state", settings) as engine:
-        for article in (first, replace(first, body=other.body)):
+        for article in (first, replace(first, body=other.body), third):
             engine.process([article])
         with QueryService(settings) as queries:
+            of_page = queries.article(third.id)
+            assert (of_page.decision, of_page.relation, of_page.canonical) == ("duplicate", "revision", first.id)
+            assert of_page.link is not None
+            assert (of_page.link.matched, of_page.link.relation) == (first.id, "revision")
             assert queries.article(first.id).decision == "duplicate"
             with pytest.raises(UniqueArticleError, match="is a revision of an article"):
                 queries.reason(first.id)

@@ -40,10 +40,13 @@ _GIVEN = hypothesis_settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 _SETTINGS = st.builds(
-    lambda late, policy, variants: engine_settings(2, late, **policy, variants=variants),
+    lambda late, policy, variants, revisions: engine_settings(
+        2, late, **policy, variants=variants, revisions=revisions
+    ),
     st.sampled_from(["judge", "dead"]),
     st.sampled_from(_POLICIES),
     st.sampled_from([2, 3, 8]),
+    st.booleans(),
 )
 
 
