@@ -180,13 +180,17 @@ class State:
                 )
 
     def _starts(self, before: Progress, commits: Sequence[tuple[Commit, int]], begin: int = 0) -> Iterator[Put]:
-        """Yield the writes that record where in the changelog each generation begins."""
-        live, start = before.live, self._place.offset if self._place else begin
+        """Yield the writes that record where in the changelog each generation begins.
+
+        A changelog may begin within a generation: then it is not known where this one does.
+        """
+        live, start = before.live if before.steps else (), self._place.offset if self._place else begin
         for commit, offset in commits:
-            after = commit.steps[-1].progress.live
-            yield from (start_put(number, start) for number in after if number not in live)
-            yield from (forget_start(number) for number in live if number not in after)
-            live, start = after, offset
+            first_entry, after = commit.steps[0].first_entry, commit.steps[-1].progress
+            begun = (generation for generation in after.generations if generation.first_entry >= first_entry)
+            yield from (start_put(generation.number, start) for generation in begun if generation.number not in live)
+            yield from (forget_start(number) for number in live if number not in after.live)
+            live, start = after.live, offset
 
     def _advance(self, steps: Sequence[Step], place: ChangelogPosition | None) -> None:
         for step in steps:

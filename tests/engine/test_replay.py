@@ -95,6 +95,7 @@ def test_changelog_needs_nothing_from_before_the_window(
     log.compact(tombstones=tombstones)
     copy = restored(log, _SETTINGS, groups)
     with live, copy:
+        assert copy.state.changelog_start() is not None or not log.records
         assert contents(copy, starts=False) == contents(live, starts=False)
         _goes_on_alike(live, copy)
         assert contents(copy, starts=False) == contents(live, starts=False)
@@ -115,6 +116,27 @@ def test_changelog_is_bounded_by_the_window() -> None:
         assert begin is not None
         assert begin > log.end * 2 // 3
         assert log.begin < begin
+
+
+def test_state_without_the_beginning_of_its_window_is_known_by_it() -> None:
+    """It is not known where the window begins, until all that is missing has left it."""
+    live, log = Deduplicator(settings=_SETTINGS), Log()
+    batches = parts(_long_stream(), set(range(3, 160, 3)))
+    written(live, log, batches[:20])
+    begin = live.state.changelog_start()
+    assert begin is not None
+    _, after_the_first = next(commits(log, CommitReader(live.state.index.format), begin))
+    log.cut(after_the_first)
+    copy = restored(log, _SETTINGS)
+    with live, copy:
+        lost = copy.progress.live[0]
+        assert copy.state.changelog_start() is None
+        known = []
+        for batch in batches[20:]:
+            written(copy, log, [batch])
+            known.append(copy.state.changelog_start() is not None)
+            assert known[-1] == (copy.progress.live[0] > lost)
+        assert any(known)
 
 
 def test_tables_that_were_replayed_are_probed() -> None:

@@ -5,6 +5,7 @@ import re
 import socket
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -21,6 +22,8 @@ from stream_dedup.engine.clusters import MOST_SOURCES, Cluster, cluster_fields
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.topics import StateTopics, Topics, state_topics
+from stream_dedup.stream.state.restore import restore
+from stream_dedup.stream.state.states import digest_of
 from tests.stream.messages import Incoming, produce
 from tests.stream.topics import LARGE, existing_topics
 from tests.stream.waiting import wait_until
@@ -159,6 +162,17 @@ def test_topic_that_would_not_keep_the_state_is_refused(
     assert f"{name}.{topic}" in str(error.value)
     assert told in str(error.value)
     assert f"{name}.unique" not in existing_topics(bootstrap)
+
+
+def test_no_state_is_restored_from_a_changelog_of_two_partitions(bootstrap: str, name: str, tmp_path: Path) -> None:
+    """Only the first would be read: the topic is named, as at a start, and no state directory is made."""
+    chosen, directory = settings(bootstrap, name), tmp_path / "state"
+    chosen = chosen.model_copy(update={"state": chosen.state.model_copy(update={"directory": directory})})
+    changelog = state_topics(chosen, digest_of(chosen)).changelog
+    create(bootstrap, changelog, 2, {"cleanup.policy": "compact"})
+    with pytest.raises(BrokerError, match=f"topic {changelog} has 2 partitions"):
+        restore(chosen, lambda *_: None, fresh=False)
+    assert not directory.exists()
 
 
 def test_changelog_that_is_only_compacted_is_taken(bootstrap: str, name: str) -> None:

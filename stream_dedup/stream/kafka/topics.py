@@ -146,6 +146,14 @@ class Topics:
         self._check(state, existing)
         self._create([wanted[name] for name in missing])
 
+    def check(self, state: StateTopics) -> None:
+        """Check the existing topics of the state.
+
+        Raises:
+            BrokerError: the broker cannot be reached, or a topic would not keep the state.
+        """
+        self._check(state, self._existing())
+
     def max_message_bytes(self, topic: str) -> int:
         """Return the largest incoming message that fits a topic, in bytes of value, key and headers together.
 

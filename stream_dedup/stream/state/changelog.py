@@ -45,6 +45,10 @@ class ChangelogLostError(BrokerError):
     """The position is after the end: this is not the topic that was read before."""
 
 
+class ChangelogIncompleteError(BrokerError):
+    """Its first records are gone, although the window still needs them: no state can be restored from it."""
+
+
 class ChangelogReader:
     """Reads the committed records of a changelog's only partition.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from stream_dedup.engine.state import State
 from stream_dedup.index.changelog import Commit, CommitReader
 from stream_dedup.index.stores.store import StoreError
-from stream_dedup.stream.state.changelog import ChangelogLostError, ChangelogReader
+from stream_dedup.stream.state.changelog import ChangelogIncompleteError, ChangelogLostError, ChangelogReader
 from stream_dedup.stream.state.states import check_own
 
 _READ_BYTES = 32 << 20
@@ -85,6 +85,7 @@ class ChangelogFollower:
         Raises:
             ChangelogError: a record cannot be read, or some are missing.
             ChangelogLostError: the changelog ends before `stop`.
+            ChangelogIncompleteError: the changelog has lost its beginning, and so has this state.
             BrokerError: the broker refuses, or gives no answer.
             StoreError: the state cannot be read or written.
         """
@@ -94,6 +95,13 @@ class ChangelogFollower:
             self.follow(_POLL_SECONDS)
             report(self.remaining)
         self._state.refresh()
+        if self._first and self._state.progress.steps and self._state.changelog_start() is None:
+            topic = self._identity.partition("/")[0]
+            raise ChangelogIncompleteError(
+                f"{topic} begins at {self._first}, but the window needs records from before it, which were deleted. "
+                f"Delete the state directory and the topic {topic}: the service then judges what the input still has "
+                "once more, without publishing it"
+            )
 
     def follow(self, seconds: float) -> None:
         """Apply what the changelog holds now, or what arrives first within some time.

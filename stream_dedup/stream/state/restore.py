@@ -48,7 +48,8 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
     Raises:
         StoreError: the directory is in use, holds a state of files, or cannot be read or written.
         ChangelogTruncatedError: the state is older than what the changelog still holds.
-        BrokerError: the broker refuses, or gives no answer.
+        ChangelogIncompleteError: so would be any other state: the changelog has lost its beginning.
+        BrokerError: the broker refuses, gives no answer, or has no changelog or an empty one.
         ChangelogError: the changelog cannot be read.
     """
     check_old_format(settings)
@@ -57,15 +58,19 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
     topics, names = Topics(settings), state_topics(settings, digest)
     if not topics.exists(names.changelog):
         raise BrokerError(f"there is no changelog {names.changelog}: nothing to restore from")
+    topics.check(names)
     if fresh and is_state(directory):
         open_store(directory, settings.state).close()  # refused while a service has it
         discard(directory)
     with open_store(directory, settings.state) as store:
         state = State(store, settings)
         try:
-            return catch_up(state, settings, names.changelog, topics.identity(names.changelog), report)
+            replayed = catch_up(state, settings, names.changelog, topics.identity(names.changelog), report)
         except ChangelogTruncatedError as error:
             raise ChangelogTruncatedError(f"{error}: run `stream-dedup state restore --fresh`") from None
+        if not state.progress.steps:
+            raise BrokerError(f"the changelog {names.changelog} is empty: nothing to restore from")
+        return replayed
 
 
 def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Iterator[str]:

@@ -4,6 +4,7 @@ Knows commands, exit codes and topics; damaged states are tested in test_state_d
 """
 
 import json
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import DEFAULT, Mock
@@ -14,7 +15,7 @@ from confluent_kafka import OFFSET_END
 from stream_dedup.engine.state import State
 from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
 from stream_dedup.stream.state import restore
-from stream_dedup.stream.state.changelog import ChangelogTruncatedError
+from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.state.restore import verify
 from stream_dedup.stream.state.states import other_states
 from tests.stream.records import collect
@@ -101,6 +102,23 @@ def test_changelog_that_was_trimmed_since_is_told(bootstrap: str, tmp_path: Path
         delete_records(bootstrap, changelog, OFFSET_END)
         code, _, told = site.state("restore", flags=flags)
         assert (code, "state restore --fresh" in " ".join(told.split())) == (1, True)
+        code, _, told = site.state("restore", "--fresh", flags=flags)
+        assert (code, f"the changelog {changelog} is empty" in " ".join(told.split())) == (1, True)
+
+
+def test_changelog_that_has_lost_its_beginning_is_no_source(bootstrap: str, tmp_path: Path) -> None:
+    """Neither the command nor a service takes what is left for the state, and both say how to get a whole one."""
+    with running_site(bootstrap, tmp_path) as site:
+        site.service.stop()
+        (changelog,) = changelogs(bootstrap, site.topics)
+        with closing(ChangelogReader(site.settings(), changelog)) as reader:
+            delete_records(bootstrap, changelog, reader.bounds()[1] // 2)
+        lost = f"{changelog} begins at"
+        code, _, told = site.state("restore", "--fresh")
+        assert (code, lost in " ".join(told.split())) == (1, True), told
+        with Service(tmp_path, bootstrap, site.topics, *FLAGS, f"state.directory={tmp_path / 'new'}") as service:
+            assert service.wait_end() == 1
+            assert lost in " ".join(service.log_tail().split())
 
 
 def test_snapshot_of_a_running_service_is_a_state_of_its_own(site: Site, tmp_path: Path) -> None:
