@@ -4,7 +4,7 @@ Knows the changelog; knows nothing of the terminal.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from shutil import disk_usage
@@ -12,14 +12,15 @@ from shutil import disk_usage
 from stream_dedup.engine.integrity import Integrity, differences
 from stream_dedup.engine.state import State
 from stream_dedup.index.peek import is_state
+from stream_dedup.index.records.ledger import load_changelog_position, load_progress, load_starts
 from stream_dedup.index.stores.beside import read_beside_writer
 from stream_dedup.index.stores.rocks import RocksStore, open_store
-from stream_dedup.index.stores.store import StoreFullError
+from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
 from stream_dedup.scratch import Scratch, remove_abandoned
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.topics import Topics, state_topics
-from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
+from stream_dedup.stream.state.changelog import ChangelogIncompleteError, ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.state.replay import ChangelogFollower
 from stream_dedup.stream.state.states import (
     check_old_format,
@@ -48,7 +49,7 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
     Raises:
         StoreError: the directory is in use, holds a state of files, or cannot be read or written.
         ChangelogTruncatedError: the state is older than what the changelog still holds.
-        ChangelogIncompleteError: so would be any other state: the changelog has lost its beginning.
+        ChangelogIncompleteError: the changelog has lost its beginning: nothing whole can be made of it.
         BrokerError: the broker refuses, gives no answer, or has no changelog or an empty one.
         ChangelogError: the changelog cannot be read.
     """
@@ -59,18 +60,46 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
     if not topics.exists(names.changelog):
         raise BrokerError(f"there is no changelog {names.changelog}: nothing to restore from")
     topics.check(names)
+    identity = topics.identity(names.changelog)
     if fresh and is_state(directory):
-        open_store(directory, settings.state).close()  # refused while a service has it
+        _check_expendable(directory, settings, identity)
         discard(directory)
     with open_store(directory, settings.state) as store:
         state = State(store, settings)
         try:
-            replayed = catch_up(state, settings, names.changelog, topics.identity(names.changelog), report)
+            replayed = catch_up(state, settings, names.changelog, identity, report)
         except ChangelogTruncatedError as error:
             raise ChangelogTruncatedError(f"{error}: run `stream-dedup state restore --fresh`") from None
         if not state.progress.steps:
             raise BrokerError(f"the changelog {names.changelog} is empty: nothing to restore from")
         return replayed
+
+
+def _check_expendable(directory: Path, settings: Settings, changelog: str) -> None:
+    """Check that a state can be discarded: it has nothing that its changelog has lost.
+
+    Args:
+        directory: of the state.
+        settings: how to reach the broker.
+        changelog: name and topic id of the changelog, see `Topics.identity`.
+
+    Raises:
+        StoreLockedError: a service has it.
+        ChangelogIncompleteError: the state has what was deleted from its changelog.
+        BrokerError: a refusal, or no answer.
+    """
+    with suppress(StoreDamagedError), open_store(directory, settings.state) as store:
+        place, begin = load_changelog_position(store), load_starts(store).get(load_progress(store).live[0], 0)
+        if place is None or place.topic != changelog:
+            return
+        name = changelog.partition("/")[0]
+        with closing(ChangelogReader(settings, name)) as reader:
+            first, _ = reader.bounds()
+        if begin < first <= place.offset:
+            raise ChangelogIncompleteError(
+                f"{name} begins at {first}, but the window needs records from {begin} on, which were deleted, and only "
+                "this state still has them: keep it, and start the service on it"
+            )
 
 
 def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Iterator[str]:

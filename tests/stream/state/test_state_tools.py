@@ -113,12 +113,18 @@ def test_changelog_that_has_lost_its_beginning_is_no_source(bootstrap: str, tmp_
         (changelog,) = changelogs(bootstrap, site.topics)
         with closing(ChangelogReader(site.settings(), changelog)) as reader:
             delete_records(bootstrap, changelog, reader.bounds()[1] // 2)
+        new = (*FLAGS, f"state.directory={tmp_path / 'new'}")
         lost = f"{changelog} begins at"
-        code, _, told = site.state("restore", "--fresh")
+        code, _, told = site.state("restore", flags=new)
         assert (code, lost in " ".join(told.split())) == (1, True), told
-        with Service(tmp_path, bootstrap, site.topics, *FLAGS, f"state.directory={tmp_path / 'new'}") as service:
+        with Service(tmp_path, bootstrap, site.topics, *new) as service:
             assert service.wait_end() == 1
             assert lost in " ".join(service.log_tail().split())
+        code, _, told = site.state("restore", "--fresh")
+        assert (code, "only this state still has them" in " ".join(told.split())) == (1, True), told
+        assert site.state("verify", "--offline")[0] == 0
+        with Service(tmp_path, bootstrap, site.topics, *FLAGS) as service:
+            service.wait_ready()
 
 
 def test_snapshot_of_a_running_service_is_a_state_of_its_own(site: Site, tmp_path: Path) -> None:
@@ -160,6 +166,15 @@ def test_restored_state_is_the_same(site: Site, tmp_path: Path) -> None:
     assert printed.startswith(f"{judged} articles replayed")
     assert site.state("verify", flags=flags)[0] == 0
     assert site.state("restore", flags=flags)[1].startswith("0 articles replayed")
+
+
+def test_damaged_state_is_restored_afresh(site: Site, tmp_path: Path) -> None:
+    """It cannot even be opened, and is not needed for that."""
+    damaged, flags = copied(site.snapshot(tmp_path / "snapshot"), tmp_path)
+    (damaged / "CURRENT").write_text("no manifest\n")
+    assert site.state("restore", flags=flags)[0] == 1
+    assert site.state("restore", "--fresh", flags=flags)[0] == 0
+    assert site.state("verify", flags=flags)[0] == 0
 
 
 def test_state_that_has_judged_nothing_is_in_order(bootstrap: str, tmp_path: Path) -> None:
