@@ -127,7 +127,10 @@ def _batches(stream: list[Article]) -> Iterator[list[Article]]:
 
 
 def test_lines_are_restored_from_the_changelog() -> None:
-    """A state replayed from the changelog, whole or compacted, is byte for byte the same and decides the same."""
+    """A state replayed from the changelog, whole or compacted, is byte for byte the same and decides the same.
+
+    Only where the changelog begins differs once it has lost its first records.
+    """
     log, more = Log(), _stream(40, seed=8)
     with Deduplicator(settings=_SETTINGS) as live:
         written(live, log, list(_batches(_stream(145))))
@@ -135,7 +138,7 @@ def test_lines_are_restored_from_the_changelog() -> None:
             assert contents(copy) == contents(live)
             log.compact(tombstones=False)
             with restored(log, _SETTINGS) as late:
-                assert contents(late) == contents(live)
+                assert contents(late, starts=False) == contents(live, starts=False)
                 expected = live.decide(more)
                 assert [one.decide(more).decisions for one in (copy, late)] == [expected.decisions] * 2
                 assert expected.tally.without_lines == 40
