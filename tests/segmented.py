@@ -3,12 +3,12 @@
 Knows how to cut one text and what its letters are; knows nothing of any segmenter.
 """
 
-from stream_dedup.evaluate.segmenters import get
+from stream_dedup.evaluate.segmenters import segmenters
 
 
 def words(name: str, text: str) -> list[str]:
     """Cut one text with the segmenter of this name."""
-    return get(name).cut([text])[0]
+    return segmenters()[name].cut([text])[0]
 
 
 def letters(text: str) -> str:

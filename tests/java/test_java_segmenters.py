@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deploy.demo.samples.corpus import base_texts
-from stream_dedup.evaluate.segmenters import cutting, get, segmenters
+from stream_dedup.evaluate.segmenters import cutting, segmenters
 from stream_dedup.text.normal import Normaliser
 from tests.segmented import letters, words
 
@@ -51,7 +51,7 @@ def texts() -> list[str]:
 @pytest.fixture(scope="module")
 def cuts(texts: list[str]) -> Cuts:
     """Return the words of those texts by the name of a segmenter; each segmenter cuts them only once."""
-    return cache(lambda name: get(name).cut(texts))
+    return cache(lambda name: segmenters()[name].cut(texts))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_names_of_people_are_found(name: str) -> None:
 @pytest.mark.parametrize("name", _WHOLE)
 def test_words_put_together_are_the_text_without_punctuation(name: str, texts: list[str], cuts: Cuts) -> None:
     """No letter, digit or Han character is lost, repeated or moved, even beside emoji or beyond the basic plane."""
-    for text, cut in zip([*texts, *_ODD], [*cuts(name), *get(name).cut(_ODD)], strict=True):
+    for text, cut in zip([*texts, *_ODD], [*cuts(name), *segmenters()[name].cut(_ODD)], strict=True):
         assert letters("".join(cut)) == letters(text)
 
 
@@ -124,7 +124,7 @@ def test_every_word_occurs_in_the_text(name: str, texts: list[str], cuts: Cuts) 
 @pytest.mark.parametrize("name", _JAVA)
 def test_texts_of_no_words_have_none(name: str) -> None:
     """Empty texts, blanks, punctuation, emoji, half emoji and control characters yield no words."""
-    assert get(name).cut(_ODD[:7]) == [[]] * 7
+    assert segmenters()[name].cut(_ODD[:7]) == [[]] * 7
 
 
 @pytest.mark.parametrize("name", _JAVA)
@@ -148,14 +148,14 @@ def test_long_text_is_cut(name: str) -> None:
 def test_threads_share_the_one_java(texts: list[str]) -> None:
     """Four threads at once get the same words as one."""
     for name in ("ik-smart", "hanlp-standard", "ansj"):
-        expected = get(name).cut(texts[:20])
+        expected = segmenters()[name].cut(texts[:20])
         with ThreadPoolExecutor(4) as pool:
-            assert list(pool.map(get(name).cut, [texts[:20]] * 4)) == [expected] * 4
+            assert list(pool.map(segmenters()[name].cut, [texts[:20]] * 4)) == [expected] * 4
 
 
 def test_workers_start_a_java_of_their_own(texts: list[str]) -> None:
     """A segmenter that was used here can be sent to a new process, and cuts the same there."""
-    segmenter = get("ik-smart")
+    segmenter = segmenters()["ik-smart"]
     expected = segmenter.cut(texts[:5])
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(segmenter.cut, texts[:5]).result() == expected
@@ -165,7 +165,10 @@ def test_neither_path_nor_working_folder_matters(tmp_path: Path) -> None:
     """No `java` on PATH is needed, nothing is printed or left behind, and no stray dictionary is read."""
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "default.dic").write_text("和尚未\tn\t1000000\n", encoding="utf-8")
-    program = "from stream_dedup.evaluate.segmenters import get; print(get('ansj-base').cut(['结婚的和尚未结婚的'])[0])"
+    program = (
+        "from stream_dedup.evaluate.segmenters import segmenters; "
+        "print(segmenters()['ansj-base'].cut(['结婚的和尚未结婚的'])[0])"
+    )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         cwd=tmp_path,
@@ -199,7 +202,7 @@ def test_crf_takes_the_model_that_it_is_given(tmp_path: Path, monkeypatch: pytes
     # Loaded models belong to the process: other tests must not find this one.
     monkeypatch.setattr(cutting, "_loaded", cache(cutting._loaded.__wrapped__))  # noqa: SLF001  # as if none were loaded
     monkeypatch.delenv("HANLP_CRF_MODEL", raising=False)
-    segmenter = get("hanlp-crf")
+    segmenter = segmenters()["hanlp-crf"]
     assert "HANLP_CRF_MODEL" in str(segmenter.missing())
     model = tmp_path / "model.txt"
     model.write_text(crf_model(), encoding="utf-8")

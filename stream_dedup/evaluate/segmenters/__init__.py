@@ -7,8 +7,6 @@ from stream_dedup.evaluate.algorithm import Segmenter
 from stream_dedup.evaluate.segmenters.cutting import CuttingSegmenter
 from stream_dedup.evaluate.segmenters.grams import GramSegmenter
 
-__all__ = ["get", "segmenters"]
-
 _LONGEST_GRAM = 7
 _HERE = "stream_dedup.evaluate.segmenters"
 _JIEBA = "jieba 0.42, github.com/fxsjy/jieba"
@@ -27,18 +25,6 @@ def segmenters() -> dict[str, Segmenter]:
     """
     known: tuple[Segmenter, ...] = (*_dictionary(), *_grams(), *_java(), *_beside())
     return {segmenter.name: segmenter for segmenter in known}
-
-
-def get(name: str) -> Segmenter:
-    """Return a segmenter by its name.
-
-    Raises:
-        ValueError: there is none with that name; the message lists all names.
-    """
-    known = segmenters()
-    if name not in known:
-        raise ValueError(f"{name!r} is not a segmenter; choose from {', '.join(known)}")
-    return known[name]
 
 
 def _dictionary() -> list[Segmenter]:
