@@ -40,10 +40,10 @@ def overlapping(bodies: Sequence[str], least: float = OVERLAPS_FROM) -> I64:
     return np.concatenate([np.empty((0, 2), np.int64), *found])
 
 
-def distinct(articles: Sequence[Article], least: float = OVERLAPS_FROM) -> list[Article]:
+def distinct(articles: Sequence[Article]) -> list[Article]:
     """Return the articles that do not overlap an earlier article of their scope that is itself returned."""
     kept = np.ones(len(articles), np.bool_)
-    pairs = overlapping([article.body for article in articles], least)
+    pairs = overlapping([article.body for article in articles])
     scopes = np.array([article.scope for article in articles])
     pairs = pairs[scopes[pairs[:, 0]] == scopes[pairs[:, 1]]]
     for first, second in pairs[np.argsort(pairs[:, 1], kind="stable")]:
@@ -51,12 +51,12 @@ def distinct(articles: Sequence[Article], least: float = OVERLAPS_FROM) -> list[
     return [article for article, keep in zip(articles, kept, strict=True) if keep]
 
 
-def with_overlaps(labelled: LabelledSet, least: float = OVERLAPS_FROM) -> LabelledSet:
+def with_overlaps(labelled: LabelledSet) -> LabelledSet:
     """Return a set that also lists as overlapping the pairs of a scope whose texts overlap but whose clusters differ.
 
     Pairs that were listed before stay.
     """
-    found = overlapping([each.article.body for each in labelled.articles], least)
+    found = overlapping([each.article.body for each in labelled.articles])
     clusters, scopes = labelled.clusters(), labelled.scopes()
     one, other = found.T
     apart = found[(clusters[one] != clusters[other]) & (scopes[one] == scopes[other])]

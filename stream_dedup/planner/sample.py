@@ -32,6 +32,7 @@ _BATCH = 512
 _LEAST = 100  # fewer articles say nothing about how similar unrelated ones are
 _LEAST_INDEXED = 2  # a single one has no distances
 _DONORS = 3  # other articles that a padded copy takes sentences from
+_SEED = 1  # of the edits
 _LEAST_CHARACTERS = 200  # shorter texts have too few sentences to meet the tolerance
 
 
@@ -81,7 +82,7 @@ class Sample:
         return fitted(_pair_distances(self.fingerprints))
 
 
-def measured_sample(path: Path, settings: Settings, similarity: float, most: int, seed: int = 1) -> Sample:
+def measured_sample(path: Path, settings: Settings, similarity: float, most: int) -> Sample:
     """Measure the articles of a file: those that the engine indexes, and edited copies of them.
 
     Half of the copies have sentences removed, half have sentences of other articles added.
@@ -91,7 +92,6 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
         settings: field names and fingerprint settings are used.
         similarity: share of the longer of two texts, article or copy, that both have in common.
         most: largest number of articles to read.
-        seed: seed of the edits.
 
     Raises:
         FileFormatError: the file is missing or cannot be read, has too few articles or only copies of one, or none of
@@ -113,7 +113,7 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
         )
     in_index = sum(decision.indexed for decision in decisions)
     fingerprints, _ = _fingerprints(indexed, settings, epoch)
-    chance = random.Random(seed)  # noqa: S311  # the same copies in every run
+    chance = random.Random(_SEED)  # noqa: S311  # the same copies in every run
     copied, copies = _copies([article.body for article in indexed], similarity, chance)
     if not copied:
         raise FileFormatError(

@@ -13,17 +13,15 @@ from stream_dedup.evaluate.results import Evaluation
 PAGE = "report.html"
 
 
-def write_files(evaluation: Evaluation, directory: Path) -> list[Path]:
-    """Write the tables as CSV and the page, and return their paths."""
-    tables = [_write_csv(table, directory / f"{table.name}.csv") for table in tables_of(evaluation)]
-    page = directory / PAGE
-    page.write_text(page_of(evaluation), encoding="utf-8")
-    return [*tables, page]
+def write_files(evaluation: Evaluation, directory: Path) -> None:
+    """Write the tables as CSV, and the page."""
+    for table in tables_of(evaluation):
+        _write_csv(table, directory / f"{table.name}.csv")
+    (directory / PAGE).write_text(page_of(evaluation), encoding="utf-8")
 
 
-def _write_csv(table: Table, path: Path) -> Path:
+def _write_csv(table: Table, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([column.heading for column in table.columns])
         writer.writerows(table.rows)
-    return path
