@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
@@ -31,6 +30,7 @@ from stream_dedup.decode.fields import encodable
 from stream_dedup.evaluate.components import components
 from stream_dedup.evaluate.label_lines import LabelError, Line, read_lines
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
+from stream_dedup.files.columns import nested
 from stream_dedup.output_fields import iso
 from stream_dedup.scope import name_of
 from stream_dedup.settings import FieldSettings, InputSettings
@@ -43,9 +43,7 @@ _PACKERS: dict[str, Callable[[bytes], bytes]] = {
 _LABELS = ("cluster", "original", "kind", "strength", "overlaps")
 
 
-def read_labelled(
-    path: Path, settings: InputSettings, pairs: Sequence[Path] = (), name: str | None = None
-) -> LabelledSet:
+def read_labelled(path: Path, settings: InputSettings, pairs: Sequence[Path] = ()) -> LabelledSet:
     """Read articles and their labels.
 
     Articles with the same `cluster` and those of a pair are linked, and clusters are the connected components. Each
@@ -55,7 +53,6 @@ def read_labelled(
         path: a file of articles, in any format of `read_lines`.
         settings: names of the articles' fields, and bounds.
         pairs: files of pairs of ids.
-        name: name of the set; by default that of the file.
 
     Raises:
         FileFormatError: a file cannot be read.
@@ -75,7 +72,7 @@ def read_labelled(
             f"{path}: no two of {len(labelled)} articles are in the same cluster; "
             "give copies the same `cluster`, or label them with --pairs FILE"
         )
-    return LabelledSet(name or set_name(path), labelled, overlapping)
+    return LabelledSet(set_name(path), labelled, overlapping)
 
 
 def set_name(path: Path) -> str:
@@ -228,24 +225,13 @@ def _named_by_first(labelled: Sequence[LabelledArticle], links: Sequence[tuple[i
     ]
 
 
-def _as_fields(labelled: LabelledArticle, overlaps: Sequence[str] | None, fields: FieldSettings) -> dict[str, Any]:
-    """Return an article and its labels as a JSON object, without empty fields."""
+def _as_fields(labelled: LabelledArticle, overlaps: Sequence[str] | None, fields: FieldSettings) -> dict[str, object]:
+    """Return an article and its labels as a JSON object, without empty fields and those that the settings leave out."""
     article, paths = labelled.article, fields.model_dump()
-    made: dict[str, Any] = {}
-    for name in ("id", "title", "body", "url", "source", "scope"):
-        _put(made, paths[name], getattr(article, name))
-    _put(made, paths["published_at"], iso(article.published_ms))
-    for label in ("cluster", "original", "kind", "strength"):
-        _put(made, label, getattr(labelled, label))
-    _put(made, "overlaps", overlaps)
-    return made
-
-
-def _put(fields: dict[str, Any], path: str, value: object) -> None:
-    """Put a value under a dotted path, unless there is no value or no path."""
-    if value is None or value == "" or not path:
-        return
-    *groups, last = path.split(".")
-    for group in groups:
-        fields = fields.setdefault(group, {})
-    fields[last] = value
+    values = [
+        *((paths[name], getattr(article, name)) for name in ("id", "title", "body", "url", "source", "scope")),
+        (paths["published_at"], iso(article.published_ms)),
+        *((label, getattr(labelled, label)) for label in ("cluster", "original", "kind", "strength")),
+        ("overlaps", overlaps),
+    ]
+    return nested((path, value) for path, value in values if path and value not in (None, ""))

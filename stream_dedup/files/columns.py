@@ -37,7 +37,7 @@ def check_paths(names: Collection[str]) -> None:
 
 
 def nested(values: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """Return the values of a row, by the names of columns whose paths were checked, as a nested object."""
+    """Return values, by names whose paths were checked, as a nested object."""
     row: dict[str, object] = {}
     for name, value in values:
         *outer, last = name.split(".")
