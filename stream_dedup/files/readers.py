@@ -6,6 +6,7 @@ Knows file names, compression and lines; rows of CSV and of tables have their ow
 import gzip
 import io
 import itertools
+import os
 import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator
@@ -127,10 +128,8 @@ def check_begin(path: Path) -> None:
 
 def _kind(path: Path) -> tuple[str, bool]:
     """Return the suffix that names the format, before any .gz or .zst, and whether the file is compressed."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    packed = bool(suffixes) and suffixes[-1] in {".gz", ".zst"}
-    kind = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes and not packed else ""
-    return kind, packed
+    packed = path.suffix.lower() in {".gz", ".zst"}
+    return (path.with_suffix("") if packed else path).suffix.lower(), packed
 
 
 @contextmanager
@@ -146,6 +145,13 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], BinaryIO]]:
                 yield raw, raw
     except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
         raise FileFormatError(f"{path}: {error}") from None
+
+
+def _progress_of(raw: BinaryIO) -> Callable[[], Progress]:
+    """Return what tells how far an open file has been read."""
+    total = os.fstat(raw.fileno()).st_size
+    at = raw.tell if raw.seekable() else int  # `int()` is 0: a pipe has no position
+    return lambda: Progress(at(), total)
 
 
 class _Unpacked(io.RawIOBase):
@@ -174,12 +180,11 @@ def _read_standard_input(_path: Path) -> Iterator[tuple[Record, Progress]]:
 
 def _read_lines(path: Path) -> Iterator[tuple[Record, Progress]]:
     check_begin(path)
-    total = path.stat().st_size if path.exists() else 0
     with _opened(path) as (content, raw):
-        at = raw.tell if raw.seekable() else int  # `int()` is 0: a pipe has no position
+        progress = _progress_of(raw)
         lines = io.BufferedReader(_Unpacked(content), _LINES_BYTES) if content is not raw else content
         for record in _lines_of(lines):
-            yield record, Progress(at(), total)
+            yield record, progress()
 
 
 def _lines_of(lines: IO[bytes] | io.BufferedReader) -> Iterator[Record]:
@@ -202,13 +207,12 @@ def _skip_line(lines: IO[bytes] | io.BufferedReader) -> None:
         pass
 
 
-def _read_csv(path: Path, flags: Collection[str] = ()) -> Iterator[tuple[Record, Progress]]:
-    total = path.stat().st_size if path.exists() else 0
+def _read_csv(path: Path, flags: Collection[str]) -> Iterator[tuple[Record, Progress]]:
     with _opened(path) as (content, raw):
-        at = raw.tell if raw.seekable() else int
+        progress = _progress_of(raw)
         try:
             for number, (value, fault) in enumerate(rows_of(content, flags), 1):
-                yield Record(value, number, fault), Progress(at(), total)
+                yield Record(value, number, fault), progress()
         except CsvError as error:
             raise FileFormatError(f"{path}: {error}") from None
 
