@@ -17,7 +17,7 @@ from stream_dedup.article import Article, Decision
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.evaluate.clusters import score_of_clusters
 from stream_dedup.evaluate.components import components
-from stream_dedup.evaluate.labelled import LabelledSet
+from stream_dedup.evaluate.labelled import Edit, LabelledSet, in_order
 from stream_dedup.evaluate.quality import KindRecall
 from stream_dedup.evaluate.results import ENGINE, AlgorithmInfo, AlgorithmResult, ScoresAtThreshold, Seconds
 from stream_dedup.scope import name_of
@@ -171,14 +171,12 @@ def _right_links(matched: I64, true: I64, overlapping: I64) -> float | None:
 def _by_kind(found: I64, labelled: LabelledSet) -> tuple[KindRecall, ...]:
     """Return the recall by edit: a copy is found if it is in the cluster of the article it was made from."""
     places = {one.article.name: place for place, one in enumerate(labelled.articles)}
-    made, hits = Counter[tuple[str, float | None]](), Counter[tuple[str, float | None]]()
+    made, hits = Counter[Edit](), Counter[Edit]()
     for place, one in enumerate(labelled.articles):
         if one.original is not None:
             made[one.kind, one.strength] += 1
             hits[one.kind, one.strength] += bool(
                 found[place] == found[places[name_of(one.article.scope, one.original)]]
             )
-    return tuple(
-        KindRecall(*edit, made[edit], hits[edit], hits[edit] / made[edit])
-        for edit in sorted(made, key=lambda edit: (edit[0], edit[1] or 0.0))
-    )
+    edits = sorted(made, key=in_order)
+    return tuple(KindRecall(*edit, made[edit], hits[edit], hits[edit] / made[edit]) for edit in edits)

@@ -5,12 +5,22 @@ Knows clusters and kinds of edits; knows nothing of files or of how the copies w
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from math import inf
 
 import numpy as np
 
 from stream_dedup.arrays import I64
 from stream_dedup.article import Article
 from stream_dedup.scope import name_of
+
+Edit = tuple[str, float | None]  # kind and strength
+
+
+def in_order(edit: Edit) -> tuple[str, float]:
+    """Return what edits are sorted by: kind, then strength, none first."""
+    kind, strength = edit
+    return kind, -inf if strength is None else strength
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +77,8 @@ class LabelledSet:
         order = np.argsort(numbers, kind="stable")
         starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
         groups = np.split(order, starts[1:])
-        pairs = [(first, second) for group in groups for i, first in enumerate(group) for second in group[i + 1 :]]
-        return np.array(sorted(pairs), np.int64).reshape(-1, 2)
+        pairs = sorted(pair for group in groups for pair in combinations(group.tolist(), 2))
+        return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def _numbers(names: Sequence[str]) -> I64:

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream_dedup.arrays import I64
-from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
-
-Edit = tuple[str, float | None]  # kind and strength
+from stream_dedup.evaluate.labelled import Edit, LabelledArticle, LabelledSet, in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class Truth:
         positives = labelled.positives()
         positives = positives[~np.isin(positives @ [size, 1], overlapping @ [size, 1])]
         kinds = [_edit(labelled.articles[i], labelled.articles[k]) for i, k in positives.tolist()]
-        edits = sorted({kind for kind in kinds if kind is not None}, key=_in_order)
+        edits = sorted({kind for kind in kinds if kind is not None}, key=in_order)
         places = {edit: place for place, edit in enumerate(edits)}
         edit_of = np.array([-1 if kind is None else places[kind] for kind in kinds], np.int64)
         return cls(size, labelled.clusters(), positives, tuple(edits), edit_of, overlapping, labelled.scopes())
@@ -56,8 +54,3 @@ def _edit(one: LabelledArticle, other: LabelledArticle) -> Edit | None:
         if copy.kind and copy.original == original.article.id:
             return copy.kind, copy.strength
     return None
-
-
-def _in_order(edit: Edit) -> tuple[str, float]:
-    kind, strength = edit
-    return kind, -1.0 if strength is None else strength

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stream_dedup.arrays import F32
 from stream_dedup.evaluate.algorithm import NotAvailable
-from stream_dedup.evaluate.labelled import LabelledSet
+from stream_dedup.evaluate.labelled import LabelledSet, in_order
 from stream_dedup.evaluate.replaced import long_texts, replacement_experiment
 from stream_dedup.evaluate.results import (
     AlgorithmInfo,
@@ -209,7 +209,6 @@ class _Run:
 def summary_of(labelled: LabelledSet, digest: str) -> SetSummary:
     """Return what a report says about a labelled set."""
     edits = Counter((one.kind, one.strength) for one in labelled.articles if one.original is not None)
-    kinds = sorted(edits.items(), key=lambda item: (item[0][0], item[0][1] or 0.0))
     return SetSummary(
         labelled.name,
         digest,
@@ -217,7 +216,7 @@ def summary_of(labelled: LabelledSet, digest: str) -> SetSummary:
         len({one.story for one in labelled.articles}),
         len(labelled.positives()),
         len(labelled.overlapping),
-        tuple(KindCount(kind, strength, copies) for (kind, strength), copies in kinds),
+        tuple(KindCount(*edit, edits[edit]) for edit in sorted(edits, key=in_order)),
     )
 
 
