@@ -18,8 +18,8 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.evaluate.clusters import score_of_clusters
 from stream_dedup.evaluate.components import components
 from stream_dedup.evaluate.labelled import Edit, LabelledSet, in_order
-from stream_dedup.evaluate.quality import KindRecall
-from stream_dedup.evaluate.results import ENGINE, AlgorithmInfo, AlgorithmResult, ScoresAtThreshold, Seconds
+from stream_dedup.evaluate.quality import KindRecall, ScoresAtThreshold
+from stream_dedup.evaluate.results import ENGINE, AlgorithmInfo, AlgorithmResult, Seconds
 from stream_dedup.scope import name_of
 from stream_dedup.settings import EngineSettings
 

@@ -5,7 +5,7 @@ Knows the numbers and their meaning; knows nothing of how they are computed or s
 
 from dataclasses import dataclass
 
-from stream_dedup.evaluate.quality import KindRecall, Score, Stability
+from stream_dedup.evaluate.quality import ScoresAtThreshold, ThresholdSweep
 
 ENGINE = "engine"  # the family of the engine itself
 
@@ -29,36 +29,6 @@ class AlgorithmInfo:
     feature: str
     source: str
     slow: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ScoresAtThreshold:
-    """How good the answers at one threshold are.
-
-    Attributes:
-        score: score of the pairs that were found.
-        ari: adjusted Rand index of the clusters (Hubert and Arabie 1985).
-        kinds: recall by edit.
-    """
-
-    score: Score
-    ari: float
-    kinds: tuple[KindRecall, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdSweep:
-    """How good the answers at all thresholds are.
-
-    Attributes:
-        best: the answers at the threshold of the best F1.
-        curve: scores at thresholds from 0 to 1.
-        stability: how little the choice of the threshold matters.
-    """
-
-    best: ScoresAtThreshold
-    curve: tuple[Score, ...]
-    stability: Stability
 
 
 @dataclass(frozen=True, slots=True)

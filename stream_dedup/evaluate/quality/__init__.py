@@ -3,8 +3,26 @@
 Knows labels and blocks of similarities; knows nothing of where similarities come from.
 """
 
-from stream_dedup.evaluate.quality.scores import KindRecall, Quality, Score, Stability, judge
+from stream_dedup.evaluate.quality.scores import (
+    KindRecall,
+    Quality,
+    Score,
+    ScoresAtThreshold,
+    Stability,
+    ThresholdSweep,
+    judge,
+)
 from stream_dedup.evaluate.quality.tally import Tally
 from stream_dedup.evaluate.quality.truth import Truth
 
-__all__ = ["KindRecall", "Quality", "Score", "Stability", "Tally", "Truth", "judge"]
+__all__ = [
+    "KindRecall",
+    "Quality",
+    "Score",
+    "ScoresAtThreshold",
+    "Stability",
+    "Tally",
+    "ThresholdSweep",
+    "Truth",
+    "judge",
+]

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from stream_dedup.arrays import F64, I64
 from stream_dedup.evaluate.quality.tally import BINS, Tally, bin_of
 
-CURVE = 100  # steps of the curve from 0 to 1
+_CURVE = 100  # steps of the curve from 0 to 1
 _GOOD = 0.95  # an F1 of at least this share of the best one is as good
 _SLOPE = BINS // 20  # slopes are taken over a twentieth of the range: wide enough for measures of 32 steps
 
@@ -90,29 +90,46 @@ class Stability:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoresAtThreshold:
+    """How good the answers at one threshold are.
+
+    Attributes:
+        score: score of the pairs that were found.
+        ari: adjusted Rand index (Hubert and Arabie 1985) of the clusters: articles that the pairs connect.
+        kinds: recall by kind and strength of edit.
+    """
+
+    score: Score
+    ari: float
+    kinds: tuple[KindRecall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdSweep:
+    """How good the answers at all thresholds are.
+
+    Attributes:
+        best: the answers at the threshold with the largest F1, the highest such threshold if there are several.
+        curve: scores at the thresholds 0, 0.01, ... 1.
+        stability: how little the choice of the threshold matters.
+    """
+
+    best: ScoresAtThreshold
+    curve: tuple[Score, ...]
+    stability: Stability
+
+
+@dataclass(frozen=True, slots=True)
 class Quality:
     """Everything that is derived from a tally.
 
     Attributes:
-        given: scores at the given threshold.
-        best: scores at the threshold with the largest F1, the highest such threshold if there are several.
-        given_ari: adjusted Rand index (Hubert and Arabie 1985) of the clusters at the given threshold: articles
-            connected by pairs at or above it.
-        best_ari: the same at the threshold with the largest F1.
-        given_kinds: recall by kind and strength of edit at the given threshold.
-        best_kinds: the same at the threshold with the largest F1.
-        curve: scores at the thresholds 0, 0.01, ... 1.
-        stability: across all thresholds.
+        given: the answers at the given threshold.
+        swept: the answers at all thresholds.
     """
 
-    given: Score
-    best: Score
-    given_ari: float
-    best_ari: float
-    given_kinds: tuple[KindRecall, ...]
-    best_kinds: tuple[KindRecall, ...]
-    curve: tuple[Score, ...]
-    stability: Stability
+    given: ScoresAtThreshold
+    swept: ThresholdSweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,21 +177,17 @@ def judge(tally: Tally, threshold: float) -> Quality:
     if tally.rows != tally.truth.size:
         raise ValueError(f"the tally has only {tally.rows} rows of {tally.truth.size}")
     curves = _Curves.of(tally)
-    given, best = bin_of(threshold), BINS - int(np.argmax(curves.f1[::-1]))
+    best = BINS - int(np.argmax(curves.f1[::-1]))
+    curve = tuple(curves.at(edge) for edge in range(0, BINS + 1, BINS // _CURVE))
     return Quality(
-        given=curves.at(given),
-        best=curves.at(best),
-        given_ari=_ari(tally, given),
-        best_ari=_ari(tally, best),
-        given_kinds=_by_kind(tally, given),
-        best_kinds=_by_kind(tally, best),
-        curve=tuple(curves.at(edge) for edge in range(0, BINS + 1, BINS // CURVE)),
-        stability=_stability(curves, best),
+        _at_edge(tally, curves, bin_of(threshold)),
+        ThresholdSweep(_at_edge(tally, curves, best), curve, _stability(curves, best)),
     )
 
 
-def _ari(tally: Tally, edge: int) -> float:
-    return float(adjusted_rand_score(tally.truth.clusters, tally.forest.clusters(edge)))
+def _at_edge(tally: Tally, curves: _Curves, edge: int) -> ScoresAtThreshold:
+    ari = adjusted_rand_score(tally.truth.clusters, tally.forest.clusters(edge))
+    return ScoresAtThreshold(curves.at(edge), float(ari), _by_kind(tally, edge))
 
 
 def _by_kind(tally: Tally, edge: int) -> tuple[KindRecall, ...]:

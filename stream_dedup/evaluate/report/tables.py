@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stream_dedup.counted import counted
-from stream_dedup.evaluate.results import AlgorithmResult, Evaluation, ThresholdSweep
+from stream_dedup.evaluate.quality import ThresholdSweep
+from stream_dedup.evaluate.results import AlgorithmResult, Evaluation
 
 Cell = str | float | int | None
 

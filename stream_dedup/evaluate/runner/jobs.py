@@ -10,8 +10,8 @@ from pathlib import Path
 from stream_dedup.arrays import F32
 from stream_dedup.evaluate.algorithm import Algorithm, Segmenter
 from stream_dedup.evaluate.engine import Configuration
-from stream_dedup.evaluate.quality import Quality, Tally, judge
-from stream_dedup.evaluate.results import AlgorithmInfo, AlgorithmResult, ScoresAtThreshold, Seconds, ThresholdSweep
+from stream_dedup.evaluate.quality import Tally, judge
+from stream_dedup.evaluate.results import AlgorithmInfo, AlgorithmResult, Seconds
 from stream_dedup.evaluate.runner.folder import read_seconds, write_words
 from stream_dedup.evaluate.runner.tasks import (
     ComparedRows,
@@ -56,7 +56,8 @@ def comparing(shared: WorkerFiles, algorithm: Algorithm, threshold: float, words
     comparing_seconds = sum(part.seconds for part in parts)
     seconds = Seconds(read_seconds(words) if words else None, features[0], comparing_seconds)
     quality = judge(reduce(Tally.merge, (part.tally for part in parts)), threshold)
-    return _measured(named_of(algorithm), quality, shared.size, seconds)
+    candidates = (shared.size - 1) / 2  # each pair once: an article is compared with all that came before it
+    return AlgorithmResult(named_of(algorithm), quality.given, quality.swept, None, candidates, seconds)
 
 
 def asking(shared: WorkerFiles, configuration: Configuration) -> Job[AlgorithmResult]:
@@ -75,19 +76,6 @@ def named_of(algorithm: Algorithm) -> AlgorithmInfo:
     """Return what is known about an algorithm before it runs."""
     return AlgorithmInfo(
         algorithm.name, algorithm.family, algorithm.segmenter, algorithm.feature, algorithm.source, algorithm.slow
-    )
-
-
-def _measured(named: AlgorithmInfo, quality: Quality, size: int, seconds: Seconds) -> AlgorithmResult:
-    return AlgorithmResult(
-        named,
-        ScoresAtThreshold(quality.given, quality.given_ari, quality.given_kinds),
-        ThresholdSweep(
-            ScoresAtThreshold(quality.best, quality.best_ari, quality.best_kinds), quality.curve, quality.stability
-        ),
-        None,
-        (size - 1) / 2,  # each pair once: an article is compared with all that came before it
-        seconds,
     )
 
 

@@ -1,6 +1,6 @@
 """Hand-made evaluation results."""
 
-from stream_dedup.evaluate.quality import KindRecall, Score, Stability
+from stream_dedup.evaluate.quality import KindRecall, Score, ScoresAtThreshold, Stability, ThresholdSweep
 from stream_dedup.evaluate.results import (
     AlgorithmInfo,
     AlgorithmResult,
@@ -9,10 +9,8 @@ from stream_dedup.evaluate.results import (
     KindCount,
     ReplacedCurve,
     ReplacementExperiment,
-    ScoresAtThreshold,
     Seconds,
     SetSummary,
-    ThresholdSweep,
 )
 
 

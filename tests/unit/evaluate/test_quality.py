@@ -68,27 +68,27 @@ def test_scores_by_hand() -> None:
     """Copies {0, 1, 2} and {3, 4}: 3 of 4 pairs are at 0.5 or above, and one false pair. P = 3/4, R = 3/4, F1 = 3/4."""
     block = _similarities(5, {(0, 1): 0.9, (0, 2): 0.5, (1, 2): 0.4, (3, 4): 0.8, (2, 3): 0.6})
     quality = _judged(_truth([0, 0, 0, 1, 1]), block, 0.5)
-    given = quality.given
+    given = quality.given.score
     assert (given.true_positives, given.false_positives, given.false_negatives) == (3, 1, 1)
     assert (given.precision, given.recall, given.f1) == (0.75, 0.75, 0.75)
     # At 0.4 all are found and one too many: F1 = 8/9, the best.
-    assert quality.best.threshold == 0.4
-    assert quality.best.f1 == pytest.approx(8 / 9)
+    assert quality.swept.best.score.threshold == 0.4
+    assert quality.swept.best.score.f1 == pytest.approx(8 / 9)
 
 
 def test_ari_by_hand() -> None:
     """Scikit-learn's worked example: the ARI of [0, 0, 1, 1] and [0, 0, 1, 2] is 0.57."""
     quality = _judged(_truth([0, 0, 1, 1]), _similarities(4, {(0, 1): 0.9, (2, 3): 0.3}), 0.5)
-    assert quality.given_ari == pytest.approx(4 / 7)
-    assert quality.best_ari == 1
+    assert quality.given.ari == pytest.approx(4 / 7)
+    assert quality.swept.best.ari == 1
 
 
 def test_threshold_counts_itself() -> None:
     """A pair exactly at the threshold is found, despite single precision; one just below it is not."""
     for value in (0.1, 0.3, 0.7, 0.9, 1 - 3 / 64, 1 - 3 / 32, 77 / 128):
         quality = _judged(_truth([0, 0]), _similarities(2, {(0, 1): value}), value)
-        assert quality.given.recall == 1
-        assert _judged(_truth([0, 0]), _similarities(2, {(0, 1): value - 0.001}), value).given.recall == 0
+        assert quality.given.score.recall == 1
+        assert _judged(_truth([0, 0]), _similarities(2, {(0, 1): value - 0.001}), value).given.score.recall == 0
 
 
 @given(_SEEDS, st.sampled_from([10, 64, 1000]), st.data())
@@ -99,10 +99,10 @@ def test_scores_are_those_of_scikit_learn(seed: int, step: int, data: st.DataObj
     quality = _judged(_truth(clusters), block, threshold)
     true = [clusters[i] == clusters[k] for i in range(25) for k in range(i + 1, 25)]
     found = [value >= np.float32(threshold) for value in _upper(block)]
-    assert quality.given.precision == pytest.approx(precision_score(true, found, zero_division=1.0))
-    assert quality.given.recall == pytest.approx(recall_score(true, found))
-    assert quality.given.f1 == pytest.approx(f1_score(true, found, zero_division=0.0))
-    assert quality.given_ari == pytest.approx(adjusted_rand_score(clusters, _components(block, threshold)))
+    assert quality.given.score.precision == pytest.approx(precision_score(true, found, zero_division=1.0))
+    assert quality.given.score.recall == pytest.approx(recall_score(true, found))
+    assert quality.given.score.f1 == pytest.approx(f1_score(true, found, zero_division=0.0))
+    assert quality.given.ari == pytest.approx(adjusted_rand_score(clusters, _components(block, threshold)))
 
 
 @settings(max_examples=12)  # scikit-learn is slow, and runs once per threshold
@@ -113,7 +113,7 @@ def test_best_threshold_has_the_largest_f1(seed: int) -> None:
     true = [clusters[i] == clusters[k] for i in range(25) for k in range(i + 1, 25)]
     values = _upper(block)
     scores = {value: f1_score(true, [other >= value for other in values]) for value in set(values)}
-    best = _judged(_truth(clusters), block, 0.5).best
+    best = _judged(_truth(clusters), block, 0.5).swept.best.score
     assert best.f1 == pytest.approx(max(scores.values()))
     assert best.threshold == pytest.approx(max(value for value, f1 in scores.items() if f1 == max(scores.values())))
 
@@ -147,11 +147,11 @@ def test_overlapping_pairs_count_neither_way() -> None:
     """They count neither as found nor as missed or wrong, and connect no clusters."""
     block = _similarities(4, {(0, 1): 0.9, (1, 2): 0.9, (2, 3): 0.9})
     without = _judged(_truth([0, 0, 1, 1]), block, 0.5)
-    assert (without.given.false_positives, without.given_ari < 1) == (1, True)
+    assert (without.given.score.false_positives, without.given.ari < 1) == (1, True)
     excused = _judged(_truth([0, 0, 1, 1], [(1, 2)]), block, 0.5)
-    assert (excused.given.true_positives, excused.given.false_positives, excused.given_ari) == (2, 0, 1)
-    halved = _judged(_truth([0, 0, 1, 1], [(0, 1)]), block, 0.5)
-    assert (halved.given.true_positives, halved.given.false_positives, halved.given.false_negatives) == (1, 1, 0)
+    assert (excused.given.score.true_positives, excused.given.score.false_positives, excused.given.ari) == (2, 0, 1)
+    halved = _judged(_truth([0, 0, 1, 1], [(0, 1)]), block, 0.5).given.score
+    assert (halved.true_positives, halved.false_positives, halved.false_negatives) == (1, 1, 0)
 
 
 def test_recall_by_kind_is_of_originals_and_their_copies() -> None:
@@ -166,7 +166,7 @@ def test_recall_by_kind_is_of_originals_and_their_copies() -> None:
     labelled = LabelledSet("t", [copies[0], original, *copies[1:]], np.empty((0, 2), np.int64))
     block = _similarities(5, {(0, 1): 0.9, (1, 2): 0.2, (1, 3): 0.7, (1, 4): 0.4, (0, 4): 0.1})
     quality = _judged(Truth.of(labelled), block, 0.5)
-    assert quality.given_kinds == (
+    assert quality.given.kinds == (
         KindRecall("drop", 0.1, pairs=2, found=1, recall=0.5),
         KindRecall("drop", 0.3, pairs=1, found=0, recall=0.0),
         KindRecall("punct", None, pairs=1, found=1, recall=1.0),
@@ -182,9 +182,9 @@ def _spread(values: list[float]) -> tuple[Truth, F32]:
 
 def test_stability_of_an_even_curve_and_of_a_step() -> None:
     """Recall that falls evenly has a slope of 1; falling from 1 to 0 within a twentieth gives sqrt(20)."""
-    even = _judged(*_spread([i / 40 + 1 / 80 for i in range(40)]), threshold=0.5).stability
+    even = _judged(*_spread([i / 40 + 1 / 80 for i in range(40)]), threshold=0.5).swept.stability
     assert even.recall_slope == pytest.approx(1, abs=0.01)
-    step = _judged(*_spread([0.52] * 40), threshold=0.5).stability
+    step = _judged(*_spread([0.52] * 40), threshold=0.5).swept.stability
     assert step.recall_slope == pytest.approx(sqrt(20))
     assert even.precision_slope == step.precision_slope == 0
 
@@ -192,7 +192,7 @@ def test_stability_of_an_even_curve_and_of_a_step() -> None:
 def test_stable_range_is_that_of_nearly_the_best_f1() -> None:
     """With copies at 0.8 and all others at 0.3, F1 is 1 from just above 0.3 up to 0.8, and lower outside."""
     block = _similarities(6, {(0, 1): 0.8, (2, 3): 0.8, (4, 5): 0.8, (1, 2): 0.3, (3, 4): 0.3})
-    stability = _judged(_truth([0, 0, 1, 1, 2, 2]), block, 0.5).stability
+    stability = _judged(_truth([0, 0, 1, 1, 2, 2]), block, 0.5).swept.stability
     assert stability.lowest == pytest.approx(0.3, abs=2 / BINS)
     assert stability.highest == pytest.approx(0.8)
     assert stability.width == pytest.approx(0.5, abs=2 / BINS)
@@ -202,7 +202,7 @@ def test_stable_range_is_that_of_nearly_the_best_f1() -> None:
 
 def test_curve_goes_from_0_to_1_in_hundredths() -> None:
     """The curve has 101 scores; at 0 every pair is found."""
-    curve = _judged(_truth([0, 0, 1]), _similarities(3, {(0, 1): 0.5}), 0.5).curve
+    curve = _judged(_truth([0, 0, 1]), _similarities(3, {(0, 1): 0.5}), 0.5).swept.curve
     assert [score.threshold for score in curve] == pytest.approx([i / 100 for i in range(101)])
     assert (curve[0].true_positives, curve[0].false_positives) == (1, 2)
     assert [score.recall for score in curve] == [1.0] * 51 + [0.0] * 50
@@ -210,9 +210,9 @@ def test_curve_goes_from_0_to_1_in_hundredths() -> None:
 
 def test_nothing_found_is_precise() -> None:
     """If nothing is found, precision is 1 and recall and F1 are 0; if there are no copies, recall is 1."""
-    given = _judged(_truth([0, 0]), _similarities(2, {}), 0.5).given
+    given = _judged(_truth([0, 0]), _similarities(2, {}), 0.5).given.score
     assert (given.precision, given.recall, given.f1) == (1, 0, 0)
-    given = _judged(_truth([0, 1]), _similarities(2, {}), 0.5).given
+    given = _judged(_truth([0, 1]), _similarities(2, {}), 0.5).given.score
     assert (given.precision, given.recall, given.f1) == (1, 1, 0)
 
 
