@@ -14,6 +14,7 @@ from stream_dedup.article import Article
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.fingerprint.sketch import gram_hashes
 from stream_dedup.text.normal import Normaliser, word_table
+from stream_dedup.text.texts import offsets_of
 
 GRAM = 5
 OVERLAPS_FROM = 0.35  # containment of the smaller text at or above which two texts cannot be called different
@@ -67,10 +68,9 @@ def _incidence(bodies: Sequence[str]) -> csr_array:
     """Return which text contains which n-gram, shape (n, distinct n-grams)."""
     characters = Normaliser().all(bodies).kept(word_table())
     grams = [gram_hashes(characters.of(place), GRAM) for place in range(len(bodies))]
-    starts = np.concatenate([[0], np.cumsum([len(each) for each in grams])]).astype(np.int64)
     names, columns = np.unique(np.concatenate([np.empty(0, np.uint64), *grams]), return_inverse=True)
     ones = np.ones(len(columns), np.int32)
-    return csr_array((ones, columns, starts), shape=(len(bodies), len(names)))
+    return csr_array((ones, columns, offsets_of([*map(len, grams)])), shape=(len(bodies), len(names)))
 
 
 def _pairs_of_rows(grams: csr_array, columns: csr_array, sizes: I64, start: int, least: float) -> I64:

@@ -14,7 +14,7 @@ from stream_dedup.text.links import LINK_MARKS, may_link, without_links
 from stream_dedup.text.normal import Normaliser, word_table
 from stream_dedup.text.pair_filter import may_be_first_pair, pair_filter
 from stream_dedup.text.sentences import ENDS, ends_sentence, sentence_marks
-from stream_dedup.text.texts import Texts, followed
+from stream_dedup.text.texts import Texts, followed, offsets_of
 
 _LONGEST_LINE = 160  # characters: a longer sentence has content of its own
 # Roles of a character besides ending a sentence: it begins a phrase, is a phrase, may belong to the start of a link.
@@ -90,7 +90,7 @@ def _phrases_of(ordered: list[str]) -> _Phrases:
         point = ord(ordered[number][0])
         first[point] = number
         kinds[point] |= _BEGINS if len(ordered[number]) > 1 else _IS
-    points, offsets = code_points("".join(ordered)).copy(), np.cumsum([0, *map(len, ordered)], dtype=np.int64)
+    points, offsets = code_points("".join(ordered)).copy(), offsets_of([*map(len, ordered)])
     begins = pair_filter(points, offsets[:-1][np.diff(offsets) > 1], _FILTER_BYTES)
     return _Phrases(points, offsets, first, kinds, begins)
 

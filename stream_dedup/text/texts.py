@@ -101,7 +101,7 @@ class Texts:
         return Texts(*_replaced(self.points, self.offsets, which, others.points, others.offsets)) if others else self
 
 
-def offsets_of(lengths: I64 | Sequence[int]) -> I64:
+def offsets_of(lengths: I64 | Bool | Sequence[int]) -> I64:
     """Return where each of n concatenated parts of these lengths begins, and where the last ends: shape (n + 1,)."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])

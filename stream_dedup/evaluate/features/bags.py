@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from stream_dedup.arrays import F64, I64, U64, Bool
+from stream_dedup.text.texts import offsets_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,7 @@ class Bags:
 
     def keeping(self, kept: Bool) -> "Bags":
         """Return the bags with only the members that `kept` marks, shape (nnz,), in the order of `members`."""
-        starts = np.concatenate([[0], np.cumsum(kept)])[self.matrix.indptr]
-        parts = (self.matrix.data[kept], self.matrix.indices[kept], starts)
+        parts = (self.matrix.data[kept], self.matrix.indices[kept], offsets_of(kept)[self.matrix.indptr])
         return replace(self, matrix=csr_array(parts, shape=self.matrix.shape))
 
 

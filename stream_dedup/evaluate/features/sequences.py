@@ -15,6 +15,7 @@ from stream_dedup.compiled.hashing import hash_words, mix64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.evaluate.features.bags import Bags, bags
 from stream_dedup.text.normal import Normaliser, word_table
+from stream_dedup.text.texts import offsets_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,7 @@ class Sequences:
 
 def words_in_order(words: Sequence[Sequence[str]]) -> Sequences:
     """Return the words of texts, as the engine's hashes."""
-    offsets = np.zeros(len(words) + 1, np.int64)
-    np.cumsum([len(text) for text in words], out=offsets[1:])
-    return Sequences(offsets, hash_words(list(chain.from_iterable(words))))
+    return Sequences(offsets_of([*map(len, words)]), hash_words(list(chain.from_iterable(words))))
 
 
 def characters_in_order(articles: Sequence[Article]) -> Sequences:

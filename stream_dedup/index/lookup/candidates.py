@@ -22,6 +22,7 @@ from stream_dedup.index.records.records import keys_of
 from stream_dedup.index.runs.postings import PostingLists, Postings
 from stream_dedup.index.runs.shelf import Young
 from stream_dedup.index.stores.store import Family, Store
+from stream_dedup.text.texts import offsets_of
 
 NO_ROW = -1
 CONTENT, LANDMARK, SIMHASH = 0, 1, 2  # kinds of keys, in the order of their numbers
@@ -148,13 +149,13 @@ class Search:
     def candidates(self) -> Candidates:
         """Return what was found so far; until the tables are looked up, the fingerprints of the batch are 0."""
         lists = self._lists
-        firsts = np.cumsum([0, *(len(kind.keys) for kind in lists)])
+        firsts = offsets_of([len(kind.keys) for kind in lists])
         keys = list(zip(self._keys, firsts, strict=False))
         offsets, looked_up = interleaved(
             [kind.offsets for kind in self._keys], [kind.looked_up + first for kind, first in keys]
         )
         stored = self._read.all()
-        begins = np.cumsum([0, *(len(kind.postings.entries) for kind in lists)])
+        begins = offsets_of([len(kind.postings.entries) for kind in lists])
         return Candidates(
             stored.rows.followed_by(self._rows),
             stored.names,

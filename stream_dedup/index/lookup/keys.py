@@ -92,8 +92,7 @@ class NumberedKeys:
 
 def _offsets_of(wanted: Bool, offsets: I64) -> I64:
     """Return the offsets once only the wanted keys are left."""
-    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(wanted)])
-    return np.asarray(kept[offsets])
+    return np.asarray(offsets_of(wanted)[offsets])
 
 
 @kernel
@@ -136,8 +135,7 @@ def _put_in_order(keys: U64, order: I64) -> None:
 
 def interleaved(offsets: list[I64], keys: list[I64]) -> tuple[I64, I64]:
     """Join the look-ups of several kinds of keys, article by article; within an article, in the order of the kinds."""
-    firsts = np.cumsum([0, *map(len, keys)])
-    return _interleaved(np.stack(offsets), firsts, np.concatenate(keys))
+    return _interleaved(np.stack(offsets), offsets_of([*map(len, keys)]), np.concatenate(keys))
 
 
 @kernel
