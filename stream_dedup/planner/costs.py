@@ -11,8 +11,9 @@ from math import log2
 
 from stream_dedup.engine.window import GENERATIONS_PER_WINDOW
 from stream_dedup.fingerprint.features import landmark_rule
+from stream_dedup.fingerprint.particulars import PARTICULAR_BITS
 from stream_dedup.fingerprint.sketch import VALUE_BITS, landmark_count
-from stream_dedup.index.entries.codec import HASH_BITS, MARK_BITS
+from stream_dedup.index.entries.codec import MARK_BITS
 from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.planner.lists import GENERATIONS, TYPICAL_GRAMS, others_of, packed, runs_of, tables_of
 from stream_dedup.settings import Settings
@@ -146,8 +147,8 @@ def entry_bytes(settings: Settings) -> float:
     sketch = settings.sketch
     bits = (
         _sketch_bits(VALUE_BITS, sketch.size, TYPICAL_GRAMS)
-        + _sketch_bits(HASH_BITS, sketch.numbers, TYPICAL_NUMBERS)
-        + _sketch_bits(HASH_BITS, sketch.places, TYPICAL_PLACES)
+        + _sketch_bits(PARTICULAR_BITS, sketch.numbers, TYPICAL_NUMBERS)
+        + _sketch_bits(PARTICULAR_BITS, sketch.places, TYPICAL_PLACES)
         + landmark_count(TYPICAL_GRAMS, landmark_rule(settings)) * MARK_BITS
     )
     return bits / 8 + _FIGURES_BYTES + TYPICAL_NAME

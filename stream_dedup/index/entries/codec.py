@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from stream_dedup.arrays import U8, U32, U64, Bytes
 from stream_dedup.compiled.kernel import kernel
+from stream_dedup.fingerprint.particulars import PARTICULAR_BITS
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS, PAD, VALUE_BITS, LandmarkRule, landmark_count
 from stream_dedup.index.entries.bits import (
     LONGEST_NUMBER,
@@ -45,9 +46,8 @@ FIGURES = (
 )
 _HASHES = 2  # the first figures are hashes, written with a fixed width
 _TIME, _NUMBER_SIZE, _PLACE_SIZE, _SIZE = 2, 6, 8, 10  # indices in `FIGURES`; each size is followed by its length
-HASH_BITS = 32  # of the hash of a number or a place
 MARK_BITS = LANDMARK_BITS - VALUE_BITS  # bits of a landmark that the sketch does not hold
-_HASH, _VALUE, _MARK = np.uint64(HASH_BITS), np.uint64(VALUE_BITS), np.uint64(MARK_BITS)  # bits
+_HASH, _VALUE, _MARK = np.uint64(PARTICULAR_BITS), np.uint64(VALUE_BITS), np.uint64(MARK_BITS)  # bits
 _BYTE, _WORD, _WORD_BYTES = np.uint64(8), np.uint64(64), 8
 _FIXED = np.uint64(8 + (len(FIGURES) + 1) * LONGEST_NUMBER)
 _LARGEST = np.uint64((1 << 63) - 1)  # limit for the size, which may be anything in a damaged entry
