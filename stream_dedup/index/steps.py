@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stream_dedup.arrays import U64
 from stream_dedup.index.entries.entries import Entries, EntryFormat
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.records.generations import expire, put_records
@@ -43,7 +44,7 @@ class Step:
         """Number of the first of its entries, or of the next one if it adds none."""
         return self.progress.entries - len(self.entries)
 
-    def numbers(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    def numbers(self) -> U64:
         """Return the numbers of its entries, shape (n,)."""
         return np.arange(self.first_entry, self.progress.entries, dtype=np.uint64)
 
@@ -68,12 +69,13 @@ def step_writes(store: Store, index: MultiIndex, before: Progress, step: Step) -
 
 def _removals(store: Store, index: MultiIndex, step: Step) -> Iterator[Put]:
     """Yield the writes that remove entries. They are kept for their keys, without names, until a run holds these."""
-    stored = dict(
-        zip(step.removed, store.get_many(Family.ENTRIES, [key_of(number) for number in step.removed]), strict=True)
-    )
-    stored |= dict(zip(step.numbers().tolist(), step.packed, strict=True)) if step.removed else {}
-    for number in step.removed:
-        yield Put(Family.ENTRIES, key_of(number), None)
+    if not step.removed:
+        return
+    keys = [key_of(number) for number in step.removed]
+    stored = dict(zip(step.removed, store.get_many(Family.ENTRIES, keys), strict=True))
+    stored |= zip(step.numbers().tolist(), step.packed, strict=True)
+    for number, key in zip(step.removed, keys, strict=True):
+        yield Put(Family.ENTRIES, key, None)
         packed = stored[number]
         if number >= index.shelf.young_first and packed is not None:
             yield removed_put(number, index.format.pack(index.format.fixed([packed]), [b""])[0])

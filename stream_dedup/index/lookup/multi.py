@@ -179,14 +179,11 @@ class MultiIndex:
             entries: fixed parts, shape (n,).
         """
         flags, scopes = entries["flags"], entries["scope"]
-        weighed = (flags & IN_TABLES) != 0
+        own, used = self._own_table_keys(entries["fingerprint"].copy(), (flags & IN_TABLES) != 0)
         return (
             _content_keys(entries["content"], flags, scopes),
             _landmark_keys(self.format.landmark_keys(entries), flags, scopes),
-            (
-                masked(self._own_table_keys(entries["fingerprint"].copy()), scopes),
-                np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1),
-            ),
+            (masked(own, scopes), used),
         )
 
     def text_keys(self, features: Features, flags: U8, scopes: U64) -> tuple[BatchKeys, BatchKeys]:
@@ -222,11 +219,12 @@ class MultiIndex:
         """
         probes = probe_keys(self.plan, fingerprints[asking], sums[asking], self._settings.simhash.probes)
         offsets = offsets_of(asking * probes.shape[1])
-        used = np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1)
-        return BatchKeys(self._own_table_keys(fingerprints), used, offsets, spread(probes.ravel(), TABLE_KEY_BITS))
+        own, used = self._own_table_keys(fingerprints, weighed)
+        return BatchKeys(own, used, offsets, spread(probes.ravel(), TABLE_KEY_BITS))
 
-    def _own_table_keys(self, fingerprints: U64) -> U64:
-        return spread(table_keys(self.plan.prefixes(fingerprints)), TABLE_KEY_BITS)
+    def _own_table_keys(self, fingerprints: U64, weighed: Bool) -> OwnKeys:
+        keys = spread(table_keys(self.plan.prefixes(fingerprints)), TABLE_KEY_BITS)
+        return keys, np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1)
 
     @property
     def max_distance(self) -> int:

@@ -167,12 +167,12 @@ class Shelf:
         Raises:
             StoreError: a run cannot be written; nothing has changed then.
         """
+        floor = progress.generations[0].first_entry
         self._install()
-        self._drop(progress.generations[0].first_entry)
+        self._drop(floor)
         if self._is_due(progress):
-            self._freeze(progress.generations[0].first_entry)
+            self._freeze(floor)
         if self._merge is None and (group := self._due_merge(progress)):
-            floor = progress.generations[0].first_entry
             self._merge = (group, self._merger.submit(self._merged, group, floor))
 
     def reload_runs(self) -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from stream_dedup.arrays import I64, U64
+from stream_dedup.arrays import I64, U64, Bool
 from stream_dedup.compiled.hashing import range_of_key
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.compiled.prefetch import AHEAD, prefetch
@@ -59,7 +59,7 @@ class YoungLists:
         """
         return _find(self._keys, self._heads, self._nodes, self._older, keys, room, floor, hits)
 
-    def mark(self, keys: U64, may_be: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+    def mark(self, keys: U64, may_be: Bool) -> None:
         """Mark the keys that have a list here, shape (m,) both."""
         if self._used:
             _mark(self._keys, self._heads, keys, may_be)
@@ -161,7 +161,7 @@ def _find(
 
 
 @kernel
-def _mark(keys: U64, heads: I64, wanted: U64, may_be: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+def _mark(keys: U64, heads: I64, wanted: U64, may_be: Bool) -> None:
     for i in range(len(wanted)):
         _ask_for(keys, heads, wanted, i + AHEAD)
         if not may_be[i] and heads[_slot(keys, heads, wanted[i])] != _FREE:

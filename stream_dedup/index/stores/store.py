@@ -76,7 +76,7 @@ class StoreFullError(StoreError):
 
 
 class StoreLockedError(StoreError):
-    """Another process has the state directory open."""
+    """Another process has the state directory open, or this one already has."""
 
 
 class Store(Protocol):
