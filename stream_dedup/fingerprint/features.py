@@ -179,16 +179,10 @@ class Fingerprinter:
         if np.array_equal(wanted, features.cut):
             return features
         kept, missing = wanted & features.cut, wanted & ~features.cut
-        terms, titles = self._terms(features.texts.only(missing)), None
+        terms, titles = features.terms.mixed(kept, self._terms(features.texts.only(missing))), None
         if features.titles is not None and features.title_texts is not None:
-            titles = self._terms(features.title_texts.only(missing))
-        return replace(
-            features,
-            cut=wanted,
-            terms=features.terms.mixed(kept, terms),
-            titles=features.titles.mixed(kept, titles) if features.titles is not None and titles is not None else None,
-            fingerprints=None,
-        )
+            titles = features.titles.mixed(kept, self._terms(features.title_texts.only(missing)))
+        return replace(features, cut=wanted, terms=terms, titles=titles, fingerprints=None)
 
     def unsegmented(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
         """Return the features of a batch without its terms; see `features`."""

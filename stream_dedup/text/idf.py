@@ -37,7 +37,7 @@ class Epoch:
         """Return an epoch from its packed pairs."""
         keys = empty_table(len(pairs) + 1)
         counts = np.zeros(len(keys), np.uint32)
-        _add_counts(keys, counts, 0, len(pairs), pairs["word"].copy(), pairs["documents"].copy())
+        _added(keys, counts, 0, len(pairs), pairs)
         return cls(number, documents, keys, counts)
 
     def packed(self) -> Counts:
@@ -63,14 +63,7 @@ class DocumentCounts:
         """Add the counts of `documents` more articles: pairs of a word's hash and how many of them contain it."""
         self._reserve(self.words + len(counts))
         self.documents += documents
-        self.words = _add_counts(
-            self._keys,
-            self._counts,
-            self.words,
-            self.max_words,
-            counts["word"].copy(),
-            counts["documents"].copy(),
-        )
+        self.words = _added(self._keys, self._counts, self.words, self.max_words, counts)
 
     def freeze(self, number: int) -> Epoch:
         """Return the counts as the epoch `number`, after forgetting the rarest words if the table is full."""
@@ -106,9 +99,7 @@ class DocumentCounts:
     def _rebuild(self, pairs: Counts, room: int) -> None:
         self._keys = empty_table(min(room, self.max_words) + 1)
         self._counts = np.zeros(len(self._keys), np.uint32)
-        self.words = _add_counts(
-            self._keys, self._counts, 0, self.max_words, pairs["word"].copy(), pairs["documents"].copy()
-        )
+        self.words = _added(self._keys, self._counts, 0, self.max_words, pairs)
 
 
 def document_delta(hashes: U64) -> Counts:
@@ -163,6 +154,11 @@ def _packed(keys: U64, counts: U32) -> Counts:
     pairs = np.empty(int(used.sum()), COUNT_DTYPE)
     pairs["word"], pairs["documents"] = keys[used], counts[used]
     return pairs
+
+
+def _added(keys: U64, counts: U32, words: int, max_words: int, pairs: Counts) -> int:
+    """Add pairs to a table of `words` words, new ones up to `max_words`; return how many words it has then."""
+    return _add_counts(keys, counts, words, max_words, pairs["word"].copy(), pairs["documents"].copy())
 
 
 @kernel

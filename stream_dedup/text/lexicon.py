@@ -3,7 +3,6 @@
 Knows the dictionary of jieba, the user's dictionary and the word lists; knows nothing of the stream.
 """
 
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -14,6 +13,7 @@ import numpy as np
 
 from stream_dedup.arrays import F64, I32, I64, U8, U32, U64, Bool
 from stream_dedup.compiled.hashing import (
+    CODE_POINTS,
     EMPTY,
     HASH_OF_NONE,
     empty_table,
@@ -115,7 +115,8 @@ def build_lexicon(
     frequencies, total = dictionary.frequencies, int(dictionary.frequencies.sum())
     keys = empty_table(len(frequencies) + len(stops) + len(markers))
     slots = place_all(keys, hash_spans(dictionary.lower(), dictionary.stops))
-    prior = np.full(len(keys), _documents_share(_RARE, total))
+    unknown_prior = float(_documents_share(_RARE, total))
+    prior = np.full(len(keys), unknown_prior)
     # A user's word without a frequency keeps the one of jieba's dictionary, if it is in there.
     named = slots[frequencies > 0]
     prior[named] = _documents_share(np.maximum(frequencies[frequencies > 0], _RARE), total)
@@ -130,12 +131,11 @@ def build_lexicon(
     order = order[np.argsort(-prior[order], kind="stable")]
     entries = np.zeros(len(keys), np.int32)
     entries[order] = np.arange(len(order))
-    unknown_prior = float(_documents_share(_RARE, total))
     return Lexicon(keys, entries, prior[order], part_of_speech[order], flags[order], unknown_prior, known)
 
 
 def _markers(words: list[str]) -> Markers:
-    hashes, begin = empty_table(len(words)), np.zeros(sys.maxunicode + 1, np.bool_)
+    hashes, begin = empty_table(len(words)), np.zeros(CODE_POINTS, np.bool_)
     place_all(hashes, hash_words(words))
     begin[[ord(word[0]) for word in words]] = True
     return Markers(hashes, begin, max(map(len, words), default=0))

@@ -53,27 +53,22 @@ class Terms:
 
     def part(self, start: int, stop: int) -> "Terms":
         """Return the terms of the articles from `start` up to, not including, `stop`."""
-        at = slice(int(self.offsets[start]), int(self.offsets[stop]))
-        return Terms(
-            self.offsets[start : stop + 1] - self.offsets[start],
-            self.hashes[at],
-            self.counts[at],
-            self.lengths[at],
-            self.entries[at],
-            self.markers[at],
-        )
+        first, last = self.offsets[start], self.offsets[stop]
+        return self._at(slice(first, last), self.offsets[start : stop + 1] - first)
 
     def only(self, articles: I64) -> "Terms":
         """Return a copy of the terms of some articles, in the given order."""
         sizes = np.diff(self.offsets)[articles]
         offsets = offsets_of(sizes)
-        at = np.repeat(self.offsets[articles] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return Terms(offsets, self.hashes[at], self.counts[at], self.lengths[at], self.entries[at], self.markers[at])
+        return self._at(np.repeat(self.offsets[articles] - offsets[:-1], sizes) + np.arange(offsets[-1]), offsets)
 
     def mixed(self, kept: Bool, others: "Terms") -> "Terms":
         """Return these terms for the articles in `kept`, shape (n,), and the other terms for the rest."""
         articles = np.arange(len(kept))
         return joined_terms([self, others]).only(articles + len(kept) * ~kept) if kept.any() else others
+
+    def _at(self, at: I64 | slice, offsets: I64) -> "Terms":
+        return Terms(offsets, self.hashes[at], self.counts[at], self.lengths[at], self.entries[at], self.markers[at])
 
 
 def joined_terms(parts: Sequence[Terms]) -> Terms:
