@@ -251,20 +251,17 @@ def text_of(path: Path) -> str:
     """Return the text to compare from a file, or from standard input for `-`.
 
     Raises:
-        FileFormatError: there is no such file, or it is not valid UTF-8 or blank.
+        FileFormatError: there is no such file, or it is a directory, not valid UTF-8 or blank.
         OSError: it cannot be read.
     """
-    from stream_dedup.files.readers import FileFormatError
+    from stream_dedup.files.readers import STANDARD_INPUT, FileFormatError, check_exists
 
+    check_exists(path)
+    content = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
     try:
-        content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
         text = content.decode("utf-8-sig")  # Windows editors put a mark at the beginning
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path} is not valid UTF-8: {error}") from None
-    except FileNotFoundError:
-        raise FileFormatError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise FileFormatError(f"{path} is a directory: give a text file") from None
     if not text.strip():
         raise FileFormatError(f"{path} is blank: there is nothing to compare")
     return text

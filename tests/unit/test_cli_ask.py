@@ -148,7 +148,7 @@ def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most:
         (("article", "nobody", "-s", "input.scope_header=tenant"), 1, "is known without a scope"),
         (("similar", "-"), 2, "- is blank"),
         (("similar", "/no/such/file"), 2, "error: /no/such/file: there is no such file"),
-        (("similar", "/"), 2, "/ is a directory: give a text file"),
+        (("similar", "/"), 2, "/ is a directory: name a file in it"),
         (("explain", "/no/such/file", "b.txt"), 2, "error: /no/such/file: there is no such file"),
         (("explain", "--id", "一"), 1, "is unique, not a copy: name an article to compare it with"),
         (("explain", "--id", "three's"), 1, 'no article "three\'s" is known'),
