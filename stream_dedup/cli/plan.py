@@ -1,6 +1,6 @@
 """The command `plan`: settings of the SimHash tables for an expected volume and recall.
 
-Knows arguments and tables on the terminal; knows nothing of how a plan is made.
+Knows arguments, what is printed and what is assumed without a sample; knows nothing of how a plan is made.
 """
 
 from math import inf

@@ -12,7 +12,8 @@ from typing import Self
 
 from stream_dedup.files.readers import FileFormatError
 
-NAMES = UNIQUE, LINKS, DEAD = "unique.jsonl", "links.jsonl", "dead.jsonl"
+DEAD = "dead.jsonl"
+NAMES = ("unique.jsonl", "links.jsonl", DEAD)
 
 
 def has_decisions(out: Path) -> bool:

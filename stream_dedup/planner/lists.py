@@ -46,14 +46,14 @@ class Packed(NamedTuple):
     wrong: float
 
     @property
-    def memory(self) -> float:
+    def memory(self) -> int:
         """Bytes of filter and fences."""
         return self.filter + self.blocks * FENCE_BYTES
 
     @property
-    def disk(self) -> float:
+    def disk(self) -> int:
         """Bytes of the file."""
-        return self.packed + self.filter + self.blocks * FENCE_BYTES
+        return self.packed + self.memory
 
 
 class Runs(NamedTuple):
