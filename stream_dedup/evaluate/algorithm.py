@@ -4,7 +4,6 @@ Knows the contract that all algorithms keep; knows no algorithm.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stream_dedup.arrays import F32
@@ -39,17 +38,8 @@ class Segmenter(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
-    """What an algorithm extracts from n texts.
-
-    Attributes:
-        data: whatever its `similarities` needs; can be pickled.
-        size: n.
-    """
-
-    data: Any
-    size: int
+Features = Any
+"""What an algorithm extracts from texts: whatever its `similarities` needs; can be pickled."""
 
 
 class Algorithm(Protocol):

@@ -9,7 +9,6 @@ from typing import Any
 
 from stream_dedup.arrays import F32, Bool
 from stream_dedup.article import Article
-from stream_dedup.evaluate.algorithm import Features
 from stream_dedup.evaluate.features.feature import Feature, Kind, Texts
 from stream_dedup.evaluate.similarity.measure import Measure
 
@@ -46,17 +45,16 @@ class Comparison:
     extract: Feature
     measure: Measure
 
-    def features(self, articles: Sequence[Article], words: Sequence[Sequence[str]]) -> Features:
+    def features(self, articles: Sequence[Article], words: Sequence[Sequence[str]]) -> _Prepared:
         """Return the features of articles; see `Algorithm`."""
         bags = self.extract.extract(Texts(articles, words))
-        return Features(_Prepared(self.measure.prepare(bags), bags.sizes() == 0), len(articles))
+        return _Prepared(self.measure.prepare(bags), bags.sizes() == 0)
 
-    def similarities(self, features: Features, rows: slice) -> F32:
+    def similarities(self, features: _Prepared, rows: slice) -> F32:
         """Return the similarities of some texts to all; those of a text with nothing to compare are 0."""
-        prepared: _Prepared = features.data
-        block = self.measure.compare(prepared.data, rows)
-        block[prepared.empty[rows]] = 0.0
-        block[:, prepared.empty] = 0.0
+        block = self.measure.compare(features.data, rows)
+        block[features.empty[rows]] = 0.0
+        block[:, features.empty] = 0.0
         return block
 
 
