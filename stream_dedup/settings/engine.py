@@ -11,11 +11,13 @@ from pydantic import Field, field_validator, model_validator
 from stream_dedup.article import Relation
 from stream_dedup.settings.kinds import Group, SettingPath, split_commas, unit
 
+SegmenterName = Literal["compiled", "rjieba", "jieba"]
+
 
 class TextSettings(Group):
     """From raw text to words."""
 
-    segmenter: Literal["compiled", "rjieba", "jieba"] = Field(
+    segmenter: SegmenterName = Field(
         "compiled",
         description="Word segmenter. `compiled` gives the words of `rjieba`, several times faster.",
     )

@@ -6,15 +6,14 @@ Knows the segmenters and how they treat the user's words; knows nothing of weigh
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal
 
+from stream_dedup.settings.engine import SegmenterName
 from stream_dedup.text.dictionary import jieba_dictionary
 from stream_dedup.text.precise.segmenter import precise_segmenter
 from stream_dedup.text.texts import Texts
 from stream_dedup.text.user_words import UserWord
 from stream_dedup.text.words import Words, words_of
 
-SegmenterName = Literal["compiled", "rjieba", "jieba"]
 Segmenter = Callable[[Texts], Words]
 
 

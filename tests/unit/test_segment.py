@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings
+from stream_dedup.settings.engine import SegmenterName
 from stream_dedup.text.normal import Normaliser
-from stream_dedup.text.segment import Segmenter, SegmenterName, segmenter
+from stream_dedup.text.segment import Segmenter, segmenter
 from stream_dedup.text.texts import Texts
 from stream_dedup.text.user_words import UserWord, read_user_dictionary
 
