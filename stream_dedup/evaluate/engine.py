@@ -63,18 +63,17 @@ def configurations() -> dict[str, Configuration]:
             weights={"profile": "paper2020"},
             landmarks={"enabled": False},
         ),
-        _configuration(
-            "jieba", "jieba instead of the compiled segmenter", segmenter="jieba", text={"segmenter": "jieba"}
-        ),
+        _configuration("jieba", "jieba instead of the compiled segmenter", text={"segmenter": "jieba"}),
         *(_at_threshold(share) for share in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)),
     ]
     return {configuration.named.name: configuration for configuration in made}
 
 
-def _configuration(name: str, about: str, *, segmenter: str = "rjieba", **groups: Mapping[str, Any]) -> Configuration:
-    feature = groups.get("weights", {}).get("profile", "default")
+def _configuration(name: str, about: str, **groups: Mapping[str, Any]) -> Configuration:
+    settings = EngineSettings.model_validate(groups)
+    segmenter, weights = settings.text.segmenter, settings.weights.profile
     return Configuration(
-        AlgorithmInfo(f"{ENGINE}/{name}", ENGINE, segmenter, feature, _SOURCE, slow=False), about, groups
+        AlgorithmInfo(f"{ENGINE}/{name}", ENGINE, segmenter, weights, _SOURCE, slow=False), about, groups
     )
 
 

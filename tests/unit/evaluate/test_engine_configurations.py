@@ -55,6 +55,14 @@ def test_answers_are_those_of_the_engine(bodies: list[str]) -> None:
     assert {(articles[copy].id, articles[other].id) for copy, other in answers.links} == linked == {("a1", "a")}
 
 
+def test_a_configuration_names_its_segmenter_and_weights() -> None:
+    """What its results say of it is what its settings are, whether it changes them or not."""
+    for one in configurations().values():
+        text, weights = one.settings.text, one.settings.weights
+        assert (one.named.segmenter, one.named.feature) == (text.segmenter, weights.profile)
+    assert {one.named.segmenter for one in configurations().values()} == {"compiled", "jieba"}
+
+
 def test_overlapping_links_do_not_count(bodies: list[str]) -> None:
     """A link between overlapping articles counts neither as right nor as wrong, so no link remains."""
     labelled = _stream(bodies)
