@@ -17,9 +17,12 @@ from stream_dedup.text.sentences import ENDS, ends_sentence, sentence_marks
 from stream_dedup.text.texts import Texts, followed, offsets_of
 
 _LONGEST_LINE = 160  # characters: a longer sentence has content of its own
-# Roles of a character besides ending a sentence: it begins a phrase, is a phrase, may belong to the start of a link.
-_BEGINS, _IS, _LINKS = np.uint8(2), np.uint8(4), np.uint8(8)
+# Roles of a character besides ending a sentence: it begins a phrase, is a phrase, may belong to the start of a link,
+# opens a bracket, closes one.
+_BEGINS, _IS, _LINKS, _OPENS, _CLOSES = (np.uint8(1 << bit) for bit in range(1, 6))
+_OPENING, _CLOSING = "([【", ")]】"
 _NO_LINKS = np.uint8(0)
+_NOWHERE = -1
 _MAY_LINK = -1
 _FILTER_BYTES = 1 << 11
 
@@ -44,7 +47,7 @@ class _Phrases(NamedTuple):
         points: code points of all phrases, concatenated.
         offsets: phrase i is points[offsets[i]:offsets[i + 1]].
         first: number of the first phrase that begins with each code point, shape (0x110000,).
-        kinds: flags `_BEGINS`, `_IS`, `_LINKS` and `ENDS` of each code point, shape (0x110000,).
+        kinds: flags `ENDS` and `_BEGINS` to `_CLOSES` of each code point, shape (0x110000,).
         begins: filter of the phrases of two characters or more, see `pair_filter`.
     """
 
@@ -59,7 +62,8 @@ class ContentFilter:
     """Removes links and the sites' own lines from normal texts.
 
     Args:
-        phrases: a sentence of up to 160 characters that contains one of these is a site's line; need not be normal.
+        phrases: a sentence of up to 160 characters that contains one of these is a site's line, or, if the phrase is in
+            brackets, these with what they enclose; need not be normal.
         normal: converts the phrases to normal form.
     """
 
@@ -84,7 +88,8 @@ def contents_of(texts: Texts, taken: Bool) -> Contents:
 
 def _phrases_of(ordered: list[str]) -> _Phrases:
     kinds = sentence_marks().copy()
-    kinds[code_points(LINK_MARKS)] |= _LINKS
+    for marks, role in ((LINK_MARKS, _LINKS), (_OPENING, _OPENS), (_CLOSING, _CLOSES)):
+        kinds[code_points(marks)] |= role
     first = np.zeros(len(kinds), np.int32)
     for number in range(len(ordered) - 1, -1, -1):
         point = ord(ordered[number][0])
@@ -110,12 +115,14 @@ def _contents(points: U32, offsets: I64, phrases: _Phrases) -> tuple[U32, I64, B
 
 @kernel
 def _without_lines(points: U32, phrases: _Phrases, kept: U32, links: np.uint8) -> tuple[int, bool]:
-    """Write a text to `kept` without the sentences that are a site's lines; return its length, and if there were any.
+    """Write a text to `kept` without the sentences and brackets that are a site's lines; return its length, and if any.
 
     If `links` is set and the text may contain links, the length returned is `_MAY_LINK`.
     """
-    kinds, begins, marks = phrases.kinds, phrases.begins, ENDS | _IS | links
+    kinds, begins, marks = phrases.kinds, phrases.begins, ENDS | _IS | _OPENS | _CLOSES | links
     used, copied, start, last = 0, 0, 0, len(points) - 1
+    before = 0, 0  # used and copied when the sentence began
+    opened, stop = _NOWHERE, 0  # the bracket that is open, and where the last phrase in it ends
     taken = is_line = False
     for i in range(len(points)):
         kind = kinds[points[i]]
@@ -124,24 +131,45 @@ def _without_lines(points: U32, phrases: _Phrases, kept: U32, links: np.uint8) -
             continue
         if kind & links and may_link(points, i):
             return _MAY_LINK, False
-        is_line |= kind & _IS != 0 or (not is_line and kind & _BEGINS and _begins_phrase(points, i, phrases))
-        if ends_sentence(points, i, kinds):
-            if is_line and i + 1 - start <= _LONGEST_LINE:
-                used = followed(kept, used, points[copied:start])
+        if kind & _OPENS and stop == 0:
+            opened = i
+        end = _end_of_phrase(points, i, phrases) if kind & (_IS | _BEGINS) else i
+        is_line |= end > i and opened == _NOWHERE
+        stop = max(stop, end) if end > i and opened != _NOWHERE else stop
+        if kind & _CLOSES and opened != _NOWHERE:
+            is_line |= stop > i + 1  # the phrase goes on after the bracket
+            if 0 < stop <= i + 1 and i + 1 - opened <= _LONGEST_LINE:
+                used = followed(kept, used, points[copied:opened])
                 copied, taken = i + 1, True
-            start, is_line = i + 1, False
+            opened, stop = _NOWHERE, 0
+        if ends_sentence(points, i, kinds):
+            if (is_line or stop > 0) and i + 1 - start <= _LONGEST_LINE:
+                used = followed(kept, before[0], points[before[1] : start])
+                copied, taken = i + 1, True
+            start, before, is_line = i + 1, (used, copied), False
+            opened, stop = _NOWHERE, 0
     return followed(kept, used, points[copied:]), taken
 
 
 @kernel
-def _begins_phrase(points: U32, i: int, phrases: _Phrases) -> bool:
-    number = phrases.first[points[i]]
+def _end_of_phrase(points: U32, i: int, phrases: _Phrases) -> int:
+    """Return where the longest phrase that begins at character i ends; i itself if none begins there."""
+    kind = phrases.kinds[points[i]]
+    end = i + 1 if kind & _IS else i
+    number = phrases.first[points[i]] if kind & _BEGINS else len(phrases.offsets) - 1
     while number < len(phrases.offsets) - 1 and phrases.points[phrases.offsets[number]] == points[i]:
-        place, last = phrases.offsets[number] + 1, phrases.offsets[number + 1]
-        at = i + 1
-        while place < last and at < len(points) and phrases.points[place] == points[at]:
-            place, at = place + 1, at + 1
-        if place == last:
-            return True
+        phrase = phrases.points[phrases.offsets[number] : phrases.offsets[number + 1]]
+        if i + len(phrase) > end and _is_at(points, i, phrase):
+            end = i + len(phrase)
         number += 1
-    return False
+    return end
+
+
+@kernel
+def _is_at(points: U32, i: int, phrase: U32) -> bool:
+    if i + len(phrase) > len(points):
+        return False
+    for place in range(1, len(phrase)):  # noqa: SIM110  # compiled code has no generators
+        if points[i + place] != phrase[place]:
+            return False
+    return True

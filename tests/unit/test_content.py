@@ -43,10 +43,16 @@ def _content(text: str) -> tuple[str, bool]:
         ("It rained. All rights reserved. It was 3.5 degrees.", "it rained. it was 3.5 degrees."),
         ("看这里http://t.cn/A6xYz很好", "看这里 很好"),
         ("今天下雨。", "今天下雨。"),
+        ("据公报，明天起放假三天（来源：央视新闻）", "据公报,明天起放假三天"),
+        ("（转自：时尚）这款相机的背面印有签名[图片]，很好看。", "这款相机的背面印有签名,很好看。"),
+        ("（转自：时尚）这款相机很好看，责任编辑：王芳。明天见", "明天见"),
+        ("明天起放假（来源：央视。后天见", "后天见"),
+        ("明天起放假(c) copyright 2026。后天见", "后天见"),
+        ("明天起放假（来源：央视［图］）。", "明天起放假)。"),
     ],
 )
 def test_worked_contents(text: str, left: str) -> None:
-    """Sentences with a phrase are removed whole, in any script and width; of links only the link; the rest stays."""
+    """Sentences with a phrase are removed, in any script and width, or the brackets around it, or a link; no more."""
     content, bare = _content(text)
     assert (content.strip(), bare) == (left, False)
 
@@ -76,12 +82,48 @@ def _sentences(text: str) -> list[str]:
     return [*sentences, text[start:]]
 
 
-@given(st.text(st.sampled_from("编辑@甲乙丙。.! \n1:/w"), max_size=60))
-def test_lines_are_the_sentences_with_a_phrase(text: str) -> None:
-    """For any phrases, even single characters, links are removed first, then the sentences that contain a phrase."""
-    phrases = ("编辑", "@", "甲乙丙", "甲丙")
+def _occurrences(sentence: str, phrases: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Return where each phrase begins and ends in a sentence."""
+    starts = [(place, phrase) for place in range(len(sentence)) for phrase in phrases]
+    return [(place, place + len(phrase)) for place, phrase in starts if sentence.startswith(phrase, place)]
+
+
+def _brackets(sentence: str, starts: set[int]) -> list[tuple[int, int]]:
+    """Return spans of brackets: from the last that opens, but not after a phrase, to the first that closes."""
+    found, opened = list[tuple[int, int]](), -1
+    for place, mark in enumerate(sentence):
+        if mark == "(" and not (opened >= 0 and starts.intersection(range(opened, place))):
+            opened = place
+        elif mark == ")" and opened >= 0:
+            found.append((opened, place + 1))
+            opened = -1
+    return found
+
+
+def _kept(sentence: str, phrases: tuple[str, ...]) -> str:
+    """Return a sentence without brackets that enclose a phrase; nothing if it has another phrase."""
+    occurrences = _occurrences(sentence, phrases)
+    enclosing = set[tuple[int, int]]()
+    for start, stop in occurrences:
+        around = [span for span in _brackets(sentence, {start for start, _ in occurrences}) if span[0] <= start]
+        around = [span for span in around if stop <= span[1]]
+        if not around:
+            return ""
+        enclosing.update(around)
+    for first, last in sorted(enclosing, reverse=True):
+        sentence = sentence[:first] + sentence[last:]
+    return sentence
+
+
+_PIECES = st.sampled_from([*"编辑@甲乙丙。.! \n1:/w()", "(编辑)", "(@", "甲乙丙)", "(甲", "www.", "http://"])
+
+
+@given(st.lists(_PIECES, max_size=20).map("".join))
+def test_lines_are_the_sentences_and_brackets_with_a_phrase(text: str) -> None:
+    """For any phrases, links are removed first, then the brackets around a phrase, or the sentence that it is in."""
+    phrases = ("编辑", "@", "甲乙丙", "甲丙", "(丙", "乙)", ")w", "甲乙")
     plain = re.sub(r"(?:https?://|www\.)[!-~]+", " ", text)
-    kept = [sentence for sentence in _sentences(plain) if not any(phrase in sentence for phrase in phrases)]
+    kept = [_kept(sentence, phrases) for sentence in _sentences(plain)]
     contents = ContentFilter(phrases, _NORMAL)(Texts.of_strings([text]))
     assert contents.texts.text(0) == "".join(kept)
     assert contents.only_boilerplate.tolist() == ["".join(kept) != plain and not any(map(str.isalnum, "".join(kept)))]
@@ -144,6 +186,22 @@ def test_posts_without_content_are_compared_as_wholes(make_engine: Callable[...,
     engine = make_engine()
     found = engine.add_batch([Article("1", text), Article("2", text), Article("3", f"{text}2")])
     assert [decision.link and decision.link.relation for decision in found] == [None, Relation.EXACT, None]
+
+
+@pytest.mark.parametrize(
+    "post",
+    [
+        "【明起降温】据中央气象台消息，受强冷空气影响，北方大部将先后降温八度，并伴有大风（来源：央视新闻）",
+        "据央视新闻客户端消息，受强冷空气影响，北方大部将先后降温八度，并伴有大风，请注意防寒",
+        "据“北岭发布”微信公众号，受强冷空气影响，北岭明天起降温八度，并伴有大风，请注意防寒",
+        "今天的晚霞太美了，下班路上好多人停下来拍照[图片][图片]",
+    ],
+)
+def test_posts_that_name_their_source_are_content(make_engine: Callable[..., Deduplicator], post: str) -> None:
+    """A post of one sentence with its source in it, or with marks of pictures, says something: it has copies."""
+    engine = make_engine()
+    found = engine.add_batch([Article("1", post), Article("2", post), Article("3", f"转发微博//@某人：{post}")])
+    assert [decision.link and decision.link.matched for decision in found] == [None, "1", "1"]
 
 
 def test_boilerplate_counts_where_the_settings_say_so(make_engine: Callable[..., Deduplicator]) -> None:
