@@ -6,6 +6,7 @@ Knows single characters and which of them join with others; knows nothing of tex
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 import numpy as np
 from opencc import OpenCC
@@ -27,6 +28,16 @@ _TOUCHED = (
     range(0xF900, 0x20000),
     range(0x2F800, 0x2FA20),
     range(0xE0000, 0xE1000),
+)
+# Unicode's Default_Ignorable_Code_Point, which no font shows, except for those in category Cf.
+_IGNORABLE = frozenset(
+    chain(
+        [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x3164, 0xFFA0],
+        range(0x180B, 0x1810),
+        range(0xFE00, 0xFE10),
+        range(0xFFF0, 0xFFF9),
+        range(0xE0000, 0xE1000),
+    )
 )
 _HAN = (range(0x3400, 0xA000), range(0x20000, 0x323B0))
 _BETWEEN = "\ue000"  # for private use: Unicode maps it to nothing else
@@ -109,7 +120,7 @@ def forms_of(*, simplify: bool) -> tuple[U32, U32]:
 
 
 def _invisible(character: str) -> bool:
-    return unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f" or character == SEPARATOR
+    return unicodedata.category(character) == "Cf" or ord(character) in _IGNORABLE or character == SEPARATOR
 
 
 def _joining() -> U32:

@@ -25,8 +25,11 @@ _ALPHABET = st.one_of(
 )
 
 
-def _variation_selector(character: str) -> bool:
-    return "\ufe00" <= character <= "\ufe0f"
+_INVISIBLE_NAMES = ("VARIATION SELECTOR", "HANGUL FILLER", "SEONG FILLER", "GRAPHEME JOINER", "VOWEL INHERENT")
+
+
+def _named_invisible(character: str) -> bool:
+    return any(part in unicodedata.name(character, "") for part in _INVISIBLE_NAMES)
 
 
 _SIMPLIFIER = OpenCC("t2s")
@@ -44,7 +47,7 @@ def _reference(text: str) -> str:
         character
         for character in plain
         if unicodedata.category(character) not in _INVISIBLE
-        and not _variation_selector(character)
+        and not _named_invisible(character)
         and not unicodedata.combining(character)
     )
     return "".join(map(_simple, seen))
@@ -53,7 +56,7 @@ def _reference(text: str) -> str:
 def _assigned() -> list[str]:
     unused = {"Cn", "Co", "Cs", "Cf", "Cc"}
     every = map(chr, range(0x110000))
-    return [c for c in every if unicodedata.category(c) not in unused and not _variation_selector(c)]
+    return [c for c in every if unicodedata.category(c) not in unused and not _named_invisible(c)]
 
 
 def test_every_character_has_the_normal_form_of_unicode_and_opencc() -> None:
@@ -74,6 +77,13 @@ def test_every_character_has_the_normal_form_of_unicode_and_opencc() -> None:
 
 
 _LONGEST = 8  # longer expansions of one character are dropped
+
+
+def test_every_character_without_a_shape_is_removed() -> None:
+    """Whatever Unicode's names call a selector, filler or joiner is invisible, in composed texts and in others."""
+    shapeless = [c for c in map(chr, range(0x110000)) if _named_invisible(c)]
+    assert {"\u3164", "\u115f", "\u034f", "\U000e0100", "\u180b"} <= set(shapeless)
+    assert {c for c in shapeless if _PLAIN(f"天{c}气") != "天气" or _PLAIN(f"天{c}℃") != "天°c"} == set()
 
 
 def test_text_never_grows_to_many_times_its_length() -> None:
