@@ -6,10 +6,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from stream_dedup.stream.kafka.clients import BrokerError
-from stream_dedup.stream.output.errors import AbortedError
+from stream_dedup.stream.output.errors import AbortedError, FencedError
 from stream_dedup.stream.output.writer import GroupOffsets, Writer
 from stream_dedup.stream.protocol import Step
 from tests.stream.topics import create_topic, delete_topic
+from tests.stream.waiting import wait_until
 from tests.stream.writing import RECORDS, Stage, steps
 
 
@@ -73,6 +74,19 @@ def test_without_transactions_whoever_was_given_up_writes_no_record(stage: Stage
         begin_and_commit(writer, stage)
     assert stage.committed(stage.output) == ([] if when == "at the beginning" else [(b"a", b"1")])
     assert stage.ends(stage.changelog) == (0, 0)
+
+
+def test_without_transactions_what_the_other_guarantee_left_open_is_aborted(stage: Stage) -> None:
+    """As long as it is open, nobody can read the records that follow it, and it may yet count beside them."""
+    killed = stage.writer()
+    killed.begin()
+    killed.send(stage.changelog, b"k0", b"v0", [])
+    wait_until(lambda: stage.ends(stage.changelog) == (0, 1), "an open transaction")
+    writer = stage.writer_without_transactions()
+    begin_and_commit(writer, stage)
+    assert stage.visible(stage.changelog) == RECORDS
+    with pytest.raises(FencedError):
+        killed.commit(RECORDS, None)
 
 
 def begin_and_commit(writer: Writer, stage: Stage) -> None:

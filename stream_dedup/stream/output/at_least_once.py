@@ -5,6 +5,7 @@ Knows the order of the steps, and how to find out who owns the index; knows noth
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from typing import NoReturn
 
@@ -13,7 +14,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import OnStatistics, is_transient
+from stream_dedup.stream.kafka.transactions import has_open_transaction
 from stream_dedup.stream.output.errors import NO_LONGER_MEMBER
+from stream_dedup.stream.output.exactly_once import ExactlyOnceWriter
 from stream_dedup.stream.output.writer import SLICE_SECONDS, GroupOffsets, Writer
 
 _PAUSE_SECONDS = 0.1  # before the group is asked again
@@ -43,9 +46,21 @@ class AtLeastOnceWriter(Writer):
         ask_group: Callable[[float], bool] = lambda _: True,
     ) -> None:
         super().__init__(settings, changelog, while_waiting, on_statistics)
+        self._settings = settings
         self._ask_group = ask_group
 
     def open(self) -> None:
+        """See `Writer`. What an earlier writer with the other guarantee left open in the changelog is aborted.
+
+        Until then nobody can read what follows it, and it may yet be committed: the changelog would hold two steps of
+        one number.
+        """
+        self._find_broker()
+        if has_open_transaction(self._settings, self._changelog, self._while_waiting):
+            with closing(ExactlyOnceWriter(self._settings, self._changelog, self._while_waiting)) as earlier:
+                earlier.open()
+
+    def _find_broker(self) -> None:
         """Let the producer find the broker now, so that the first batch need not wait for it."""
         try:
             self._producer.list_topics(self._changelog, timeout=_CONNECT_SECONDS)
