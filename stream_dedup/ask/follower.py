@@ -27,7 +27,7 @@ from stream_dedup.text.learnt import learn_rule_of
 
 _CACHE_BYTES = 32 << 20
 _BUFFER_BYTES = 1 << 20  # RocksDB reserves memory in proportion at each refresh, and takes more as needed
-_IDENTITY = "IDENTITY"  # RocksDB's file with an id that is unique to each database
+_IDENTITY = "IDENTITY"  # RocksDB's file with the id of the database, which snapshots and copies of it share
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class StateFollower(SelfClosing):
         self._lock = threading.RLock()
         self._scratch = Scratch("follow")
         self._view: View | None = None
-        self._identity = ""
+        self._identity: tuple[str, int, int] | None = None
         self._epoch_begin = -1  # number of articles judged before it began
         try:
             self.refresh()
@@ -193,11 +193,19 @@ def _counts(store: Store, settings: EngineSettings) -> tuple[Epoch, U64]:
     return epoch, load_learnt(store, learn_rule_of(settings.text), epoch.number)
 
 
-def _identity_of(directory: Path) -> str:
+def _identity_of(directory: Path) -> tuple[str, int, int]:
+    """Return what tells the database in a directory from all others, from copies of it as well.
+
+    Raises:
+        StoreError: there is none, or it cannot be read.
+    """
     if not is_state(directory):
         raise StoreError(f"{directory} holds no state for these settings: start the service, or check state.directory")
     try:
-        return (directory / _IDENTITY).read_text()
+        file = directory / _IDENTITY
+        status = file.stat()
+        # A copy has another file, if not another id. The number of a deleted file may be given again, but not its time.
+        return file.read_text(), status.st_ino, status.st_ctime_ns
     except OSError as error:
         raise StoreError(f"cannot read the state directory {directory}: {error.strerror}") from None
 

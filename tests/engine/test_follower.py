@@ -16,6 +16,7 @@ from stream_dedup.ask.lookup import Lookup, UnknownArticleError
 from stream_dedup.ask.query_service import NoReasonError, QueryService, UniqueArticleError
 from stream_dedup.engine.clusters import MOST_MEMBERS
 from stream_dedup.index.records.records import UNKNOWN_TIME
+from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import MonitoringServer
@@ -467,6 +468,26 @@ def test_another_state_in_the_same_place_is_taken_for_what_it_is(tmp_path: Path)
             follower.refresh()
             with follower.view() as view:
                 assert view.progress.judged == 7
+
+
+def test_snapshot_in_the_place_of_its_state_is_taken_for_what_it_is(tmp_path: Path) -> None:
+    """To RocksDB it is the same database, and even the names of its files are those of the state before."""
+    directory, snapshot = tmp_path / "state", tmp_path / "snapshot"
+    settings, kept, gone = _settings(directory), articles()[:7], articles()[7:_BATCH]
+    with Deduplicator(directory, settings) as engine:
+        engine.process(kept)
+        assert isinstance(engine.state.store, RocksStore)
+        engine.state.store.checkpoint(snapshot)
+    with Deduplicator(directory, settings) as engine:
+        engine.process(gone)
+    with QueryService(settings) as queries:
+        shutil.rmtree(directory)
+        snapshot.rename(directory)
+        with Deduplicator(directory, settings):
+            queries.refresh()
+            assert queries.article(kept[-1].id).id == kept[-1].id
+            with pytest.raises(UnknownArticleError):
+                queries.article(gone[-1].id)
 
 
 def test_what_cannot_be_followed_is_told(tmp_path: Path) -> None:
