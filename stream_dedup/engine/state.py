@@ -186,9 +186,9 @@ class State:
         """
         live, start = before.live if before.steps else (), self._place.offset if self._place else begin
         for commit, offset in commits:
-            first_entry, after = commit.steps[0].first_entry, commit.steps[-1].progress
-            begun = (generation for generation in after.generations if generation.first_entry >= first_entry)
-            yield from (start_put(generation.number, start) for generation in begun if generation.number not in live)
+            after = commit.steps[-1].progress
+            begun = [number for number in _begun(commit) if number in after.live and number not in live]
+            yield from (start_put(number, start) for number in begun)
             yield from (forget_start(number) for number in live if number not in after.live)
             live, start = after.live, offset
 
@@ -197,6 +197,16 @@ class State:
             self.index.add(step.entries, step.numbers(), step.progress.entries)
         self.progress = steps[-1].progress
         self._place = place or self._place
+
+
+def _begun(commit: Commit) -> Iterator[int]:
+    """Yield the numbers of the generations that begin in a commit."""
+    if commit.steps[0].progress.steps == 1:
+        yield Progress().generation
+    for progress in (step.progress for step in commit.steps):
+        # An epoch ends with each generation, so the articles after the beginning of one can be told from those before.
+        if progress.epoch_judged == 0 and progress.generations[-1].first_entry == progress.entries:
+            yield progress.generation
 
 
 def _by_generation(progress: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[list[Step]]:

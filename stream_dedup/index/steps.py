@@ -39,14 +39,10 @@ class Step:
     records: Sequence[Puts]
     counts: Sequence[Put]
 
-    @property
-    def first_entry(self) -> int:
-        """Number of the first of its entries, or of the next one if it adds none."""
-        return self.progress.entries - len(self.entries)
-
     def numbers(self) -> U64:
         """Return the numbers of its entries, shape (n,)."""
-        return np.arange(self.first_entry, self.progress.entries, dtype=np.uint64)
+        last = self.progress.entries
+        return np.arange(last - len(self.entries), last, dtype=np.uint64)
 
 
 def step_writes(store: Store, index: MultiIndex, before: Progress, step: Step) -> Iterator[Write]:

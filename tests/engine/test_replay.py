@@ -118,11 +118,15 @@ def test_changelog_is_bounded_by_the_window() -> None:
         assert log.begin < begin
 
 
-def test_state_without_the_beginning_of_its_window_is_known_by_it() -> None:
-    """It is not known where the window begins, until all that is missing has left it."""
+@pytest.mark.parametrize(("size", "written_before"), [(3, 20), (2, 50), (1, 90)])
+def test_state_without_the_beginning_of_its_window_is_known_by_it(size: int, written_before: int) -> None:
+    """It is not known where the window begins, until all that is missing has left it.
+
+    With small commits, no entries come between the beginning of the window and the first commit that is left.
+    """
     live, log = Deduplicator(settings=_SETTINGS), Log()
-    batches = parts(_long_stream(), set(range(3, 160, 3)))
-    written(live, log, batches[:20])
+    batches = parts(_long_stream(), set(range(size, 160, size)))
+    written(live, log, batches[:written_before])
     begin = live.state.changelog_start()
     assert begin is not None
     _, after_the_first = next(commits(log, CommitReader(live.state.index.format), begin))
@@ -132,7 +136,7 @@ def test_state_without_the_beginning_of_its_window_is_known_by_it() -> None:
         lost = copy.progress.live[0]
         assert copy.state.changelog_start() is None
         known = []
-        for batch in batches[20:]:
+        for batch in batches[written_before:]:
             written(copy, log, [batch])
             known.append(copy.state.changelog_start() is not None)
             assert known[-1] == (copy.progress.live[0] > lost)
