@@ -3,6 +3,7 @@
 Knows the four paths; knows nothing of what the values mean.
 """
 
+import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable
@@ -19,9 +20,17 @@ from stream_dedup.observe.health import Health
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import HttpSettings
 
+# A fault in an answer is logged like those that libraries log: as an event, rarely, however often a client asks.
+_faults = logging.getLogger(__name__)
+
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Log a fault outside an answer, such as no thread for it; the library would print its traceback."""
+        del request, client_address
+        _faults.exception("a request was not answered")
 
 
 class _Server6(_Server):
@@ -86,6 +95,13 @@ class MonitoringServer:
         self._server.server_close()
 
     def _respond(self, environment: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            return self._answered(environment, start_response)
+        except Exception:  # noqa: BLE001  # logged, whatever it is: the next request may be answered
+            _faults.exception("a request was not answered")
+            return _answer(start_response, "500 Internal Server Error", "a fault of the service: see its log\n")
+
+    def _answered(self, environment: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         match environment.get("REQUEST_METHOD"):
             case "GET":
                 return self._get(environment, start_response)

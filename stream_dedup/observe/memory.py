@@ -16,10 +16,13 @@ _NO_LIMIT = 1 << 60  # version 1 reports a larger number if there is no limit
 
 
 def show_memory(metrics: Metrics) -> None:
-    """Refresh the metrics of the memory in use and its limit."""
-    if not _STATUS.exists():
+    """Refresh the metrics of the memory in use and its limit; where they cannot be read, they stay as they are."""
+    try:
+        status = _STATUS.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        # Another system, or no file descriptor is left: the other metrics are then needed most.
         return
-    for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
+    for line in status.splitlines():
         name, _, value = line.partition(":")
         if name in _KINDS:
             metrics.memory_bytes.labels(_KINDS[name]).set(int(value.split()[0]) * _UNIT)

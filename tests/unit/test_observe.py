@@ -1,7 +1,9 @@
 """What the service exposes of its process, its state and its loop."""
 
+import logging
 import mmap
 import os
+import resource
 import shutil
 import socket
 from email import message_from_bytes
@@ -123,6 +125,21 @@ def test_memory_is_told_by_kind(tmp_path: Path) -> None:
     with (tmp_path / "file").open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         assert mapped[:] == content
         assert shown()[1] - taken[1] > 48 * _MEGABYTE
+
+
+def test_memory_stays_as_it_was_while_no_file_can_be_opened() -> None:
+    """Without a file descriptor, neither the use nor the limit is known: a limit of 0 would mean that there is none."""
+    metrics = Metrics()
+    show_memory(metrics)
+    metrics.memory_limit_bytes.set(1)
+    before = _value(metrics, "memory_bytes", kind="anonymous")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        show_memory(metrics)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (_value(metrics, "memory_bytes", kind="anonymous"), _value(metrics, "memory_limit_bytes")) == (before, 1)
 
 
 def test_heartbeat_is_as_old_as_the_silence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,6 +277,40 @@ def test_other_methods_are_refused() -> None:
     with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
         status, headers, _ = _told(monitoring.url, "POST", "/metrics")
     assert (status, headers["Allow"]) == (b"HTTP/1.0 405 Method Not Allowed", "GET, HEAD")
+
+
+def _fail() -> None:
+    raise RuntimeError("of this request")
+
+
+def test_fault_in_an_answer_is_an_event_and_a_500(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The library would print a traceback for each request: no event, and as many as a client likes."""
+    metrics = Metrics()
+    with metrics.refreshed_by(_fail), MonitoringServer(HttpSettings(port=0), metrics, Health(60)) as monitoring:
+        statuses = [_told(monitoring.url, method, "/metrics")[0] for method in ("GET", "HEAD")]
+    assert statuses == [b"HTTP/1.0 500 Internal Server Error"] * 2
+    assert [_error(record) for record in caplog.records] == ["RuntimeError: of this request"] * 2
+    assert capfd.readouterr() == ("", "")
+
+
+def test_request_for_which_there_is_no_thread_is_an_event(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The client is disconnected, and the next one is answered."""
+    with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
+        with monkeypatch.context() as no_threads:
+            no_threads.setattr(http._Server, "process_request", lambda *_: _fail())  # noqa: SLF001
+            assert _told(monitoring.url, "GET", "/healthz")[0] == b""
+        assert _told(monitoring.url, "GET", "/healthz")[0] == b"HTTP/1.0 200 OK"
+    assert [_error(record) for record in caplog.records] == ["RuntimeError: of this request"]
+    assert capfd.readouterr() == ("", "")
+
+
+def _error(record: logging.LogRecord) -> str:
+    assert record.exc_info is not None
+    return f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost:"])
