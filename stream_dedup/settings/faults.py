@@ -73,7 +73,9 @@ def _leaves(path: _Path, value: object) -> Iterator[tuple[_Path, object]]:
 def _value(path: _Path, fault: ErrorDetails) -> str:
     if not path or isinstance(fault["input"], (dict, BaseModel)):
         return ""
-    return f" = {shown(path, fault['input'])}"
+    # In place of a table there may be a name and its value in one text, such as "token=...".
+    within = (str(fault["input"]),) if fault["type"] in _NO_TABLE else ()
+    return f" = {shown((*path, *within), fault['input'])}"
 
 
 def _reason(path: _Path, fault: ErrorDetails) -> str:

@@ -254,6 +254,7 @@ def test_fault_tells_what_the_setting_is_for() -> None:
     ("flag", "told"),
     [
         ("window=3", "window = '3': it must be a table with any of window.days, window.late"),
+        ("api=token:p4ss", "api = [redacted]: it must be a table with any of api.enabled"),
         ("shadow.verify=3", "shadow.verify = '3': it must be a table with any of shadow.verify.near_jaccard, "),
     ],
 )
