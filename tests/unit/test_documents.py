@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from stream_dedup.decode import Reason
+
 _ROOT = Path(__file__).parents[2]
 _FOLDERS = ("config", "deploy", "stream_dedup", "tests")
 _PAGES = sorted([*_ROOT.glob("*.md"), *(page for folder in _FOLDERS for page in (_ROOT / folder).rglob("*.md"))])
@@ -70,3 +72,10 @@ def test_the_chart_asks_for_the_cpu_that_the_first_page_tells() -> None:
     chart = _ROOT / "deploy" / "helm" / "stream-dedup" / "README.md"
     told = [set(re.findall(r"([\d.]+) s of CPU for 1,000", _text(page))) for page in (chart, _ENGLISH)]
     assert told[0] == told[1] != set()
+
+
+def test_the_printed_command_counts_dead_letters_by_their_whole_reason() -> None:
+    """The pattern that operation gives to grep matches each reason to its end."""
+    (pattern,) = re.findall(r"grep -ao '(stream_dedup\.reason:[^']+)'", _text(_ROOT / "deploy" / "README.md"))
+    headers = [f"stream_dedup.reason:{reason.value}" for reason in Reason]
+    assert [header for header in headers if not re.fullmatch(pattern, header)] == []
