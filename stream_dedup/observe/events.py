@@ -106,7 +106,7 @@ _STREAM = (
         "progress",
         "info",
         "Logged every 30 s while there is input: articles per second, messages still to be read, and outcomes since "
-        "the previous line.",
+        "the previous line, without those that did not occur.",
         ("per_second", "lag", "unique", "duplicate", "withdrawn", "dead"),
     ),
     Event(
