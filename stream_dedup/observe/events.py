@@ -368,6 +368,14 @@ _FAULTS = (
         ("exception",),
     ),
     Event(
+        "request_not_answered",
+        "error",
+        "A request to `http.port` failed: it was answered with 500, or not at all.",
+        ("error", "exception"),
+        "report it, unless the system lacks threads or files",
+        limited=True,
+    ),
+    Event(
         "library_warning",
         "warning",
         "What a library logs, at level warning or above.",

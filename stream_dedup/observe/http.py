@@ -3,8 +3,8 @@
 Knows the four paths; knows nothing of what the values mean.
 """
 
-import logging
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -16,12 +16,13 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import make_wsgi_app
 
+from stream_dedup.observe.faults import traceback_without_messages
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.metrics import Metrics
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import HttpSettings
 
-# A fault in an answer is logged like those that libraries log: as an event, rarely, however often a client asks.
-_faults = logging.getLogger(__name__)
+_recurring_faults = RecurringFaults()
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -30,7 +31,8 @@ class _Server(ThreadingMixIn, WSGIServer):
     def handle_error(self, request: object, client_address: object) -> None:
         """Log a fault outside an answer, such as no thread for it; the library would print its traceback."""
         del request, client_address
-        _faults.exception("a request was not answered")
+        if (error := sys.exception()) is not None:
+            _log_fault(error)
 
 
 class _Server6(_Server):
@@ -97,8 +99,8 @@ class MonitoringServer:
     def _respond(self, environment: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             return self._answered(environment, start_response)
-        except Exception:  # noqa: BLE001  # logged, whatever it is: the next request may be answered
-            _faults.exception("a request was not answered")
+        except Exception as error:  # noqa: BLE001  # logged, whatever it is: the next request may be answered
+            _log_fault(error)
             return _answer(start_response, "500 Internal Server Error", "a fault of the service: see its log\n")
 
     def _answered(self, environment: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -120,6 +122,13 @@ class MonitoringServer:
             return _answer(start_response, "404 Not Found", f"the paths are /metrics, {', '.join(self._probes)}\n")
         well, line = probe()
         return _answer(start_response, "200 OK" if well else "503 Service Unavailable", line + "\n")
+
+
+def _log_fault(error: BaseException) -> None:
+    """Log why a request was not answered; rarely, however often a client asks."""
+    _recurring_faults.error(
+        "request_not_answered", error=type(error).__name__, exception=traceback_without_messages(error)
+    )
 
 
 def _answer(start_response: StartResponse, status: str, text: str, *more: tuple[str, str]) -> Iterable[bytes]:

@@ -1,6 +1,5 @@
 """What the service exposes of its process, its state and its loop."""
 
-import logging
 import mmap
 import os
 import resource
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
+from structlog.testing import capture_logs
 
 from stream_dedup.ask.figures import FiguresReader, ShadowFigures, figures_of
 from stream_dedup.index.stores.rocks import RocksStore
@@ -22,6 +22,7 @@ from stream_dedup.observe.health import Awaited, Health
 from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.memory import show_memory
 from stream_dedup.observe.metrics import Metrics
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import HttpSettings
 from stream_dedup.stream.watching.state_meter import StateMeter
 
@@ -284,33 +285,35 @@ def _fail() -> None:
 
 
 def test_fault_in_an_answer_is_an_event_and_a_500(
-    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The library would print a traceback for each request: no event, and as many as a client likes."""
+    monkeypatch.setattr(http, "_recurring_faults", RecurringFaults())
     metrics = Metrics()
-    with metrics.refreshed_by(_fail), MonitoringServer(HttpSettings(port=0), metrics, Health(60)) as monitoring:
+    with (
+        capture_logs() as told,
+        metrics.refreshed_by(_fail),
+        MonitoringServer(HttpSettings(port=0), metrics, Health(60)) as monitoring,
+    ):
         statuses = [_told(monitoring.url, method, "/metrics")[0] for method in ("GET", "HEAD")]
     assert statuses == [b"HTTP/1.0 500 Internal Server Error"] * 2
-    assert [_error(record) for record in caplog.records] == ["RuntimeError: of this request"] * 2
+    assert [(event["event"], event["error"]) for event in told] == [("request_not_answered", "RuntimeError")]
+    assert "in _fail" in told[0]["exception"]
     assert capfd.readouterr() == ("", "")
 
 
 def test_request_for_which_there_is_no_thread_is_an_event(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The client is disconnected, and the next one is answered."""
-    with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
+    monkeypatch.setattr(http, "_recurring_faults", RecurringFaults())
+    with capture_logs() as told, MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
         with monkeypatch.context() as no_threads:
             no_threads.setattr(http._Server, "process_request", lambda *_: _fail())  # noqa: SLF001
             assert _told(monitoring.url, "GET", "/healthz")[0] == b""
         assert _told(monitoring.url, "GET", "/healthz")[0] == b"HTTP/1.0 200 OK"
-    assert [_error(record) for record in caplog.records] == ["RuntimeError: of this request"]
+    assert [(event["event"], event["error"]) for event in told] == [("request_not_answered", "RuntimeError")]
     assert capfd.readouterr() == ("", "")
-
-
-def _error(record: logging.LogRecord) -> str:
-    assert record.exc_info is not None
-    return f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost:"])
