@@ -28,6 +28,7 @@ from stream_dedup.text.learnt import learn_rule_of
 _CACHE_BYTES = 32 << 20
 _BUFFER_BYTES = 1 << 20  # RocksDB reserves memory in proportion at each refresh, and takes more as needed
 _IDENTITY = "IDENTITY"  # RocksDB's file with the id of the database, which snapshots and copies of it share
+_NEVER_OPENED = ("", 0, 0)  # the identity of a snapshot that no service has opened: it does not have that file yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,8 @@ def _identity_of(directory: Path) -> tuple[str, int, int]:
         status = file.stat()
         # A copy has another file, if not another id. The number of a deleted file may be given again, but not its time.
         return file.read_text(), status.st_ino, status.st_ctime_ns
+    except FileNotFoundError:
+        return _NEVER_OPENED
     except OSError as error:
         raise StoreError(f"cannot read the state directory {directory}: {error.strerror}") from None
 

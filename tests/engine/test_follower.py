@@ -490,6 +490,22 @@ def test_snapshot_in_the_place_of_its_state_is_taken_for_what_it_is(tmp_path: Pa
                 queries.article(gone[-1].id)
 
 
+def test_snapshot_that_no_service_has_opened_can_be_asked(tmp_path: Path) -> None:
+    """It is a state like any other, and is followed once a service has it."""
+    directory, snapshot = tmp_path / "state", tmp_path / "snapshot"
+    first, more = articles()[:7], articles()[7:_BATCH]
+    with Deduplicator(directory, _settings(directory)) as engine:
+        engine.process(first)
+        assert isinstance(engine.state.store, RocksStore)
+        engine.state.store.checkpoint(snapshot)
+    with QueryService(_settings(snapshot)) as queries:
+        assert queries.article(first[-1].id).id == first[-1].id
+        with Deduplicator(snapshot, _settings(snapshot)) as engine:
+            engine.process(more)
+            queries.refresh()
+            assert queries.article(more[-1].id).id == more[-1].id
+
+
 def test_what_cannot_be_followed_is_told(tmp_path: Path) -> None:
     """No state, or one whose fingerprints are not comparable."""
     with pytest.raises(StoreError, match="no state"):
