@@ -104,8 +104,12 @@ class CommitReader:
         if part + 1 < parts:
             return None
         commit, own = _unpacked(b"".join(self._parts), self._format)
-        counts, self._counts, self._parts = self._counts, [], []
-        last = replace(commit.steps[-1], counts=[put for put in counts if put.key in own])
+        counts = [put for put in self._counts if put.key in own]
+        self._counts, self._parts = [], []
+        # What compaction has taken away was deleted, here or later, unless a later commit writes it again.
+        gone = own.difference(put.key for put in counts)
+        counts += [Put(Family.COUNTS, key, None) for key in sorted(gone)]
+        last = replace(commit.steps[-1], counts=counts)
         return replace(commit, steps=[*commit.steps[:-1], last])
 
 

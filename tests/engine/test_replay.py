@@ -101,6 +101,25 @@ def test_changelog_needs_nothing_from_before_the_window(
         assert contents(copy, starts=False) == contents(live, starts=False)
 
 
+@given(stream=scoped_streams(), cuts=CUTS, until=st.integers(1, 20))
+@example(stream=_long_stream(), cuts=set(range(3, 160, 7)), until=4)
+@_GIVEN
+def test_replica_that_was_away_for_long_catches_up_with_a_compacted_changelog(
+    stream: list[Item], cuts: set[int], until: int
+) -> None:
+    """Even if Kafka has dropped the deletions meanwhile, nothing is left of what was deleted."""
+    (live, log), batches = (Deduplicator(settings=_SETTINGS), Log()), parts(stream, cuts)
+    written(live, log, batches[:until])
+    replica = restored(log, _SETTINGS)
+    written(live, log, batches[until:])
+    log.compact(tombstones=False)
+    with live, replica:
+        follow(replica, log, replica.state.place.offset if replica.state.place else 0)
+        replica.state.refresh()
+        assert contents(replica) == contents(live)
+        _goes_on_alike(live, replica)
+
+
 def test_changelog_is_bounded_by_the_window() -> None:
     """On a long stream, most of the changelog can be cut off by the end, even if the state was restored on the way."""
     live, log = Deduplicator(settings=_SETTINGS), Log()

@@ -88,7 +88,7 @@ def _frozen_words(store: Store) -> tuple[int, int, Counts] | None:
     if not parts:
         return None
     number, documents, _ = parts[0]
-    # As in `_since`: an earlier, larger epoch may have left further parts.
+    # As in `_since`.
     return number, documents, np.concatenate([pairs for epoch, _, pairs in parts if epoch == number])
 
 
@@ -115,10 +115,7 @@ def _stored(store: Store, prefix: bytes) -> list[tuple[int, int, Counts]]:
 
 
 def _since(store: Store, prefix: bytes, epoch: int) -> Iterator[tuple[int, Counts]]:
-    """Yield the documents and counts of each part stored for an epoch.
-
-    A state that was offline for so long that Kafka dropped the deletions still has parts of an earlier epoch.
-    """
+    """Yield the documents and counts of each part stored for an epoch; an earlier one's are never counted again."""
     yield from ((documents, pairs) for number, documents, pairs in _stored(store, prefix) if number == epoch)
 
 
