@@ -12,12 +12,14 @@ _ATTRIBUTE = r"""\s+(?:[^\s<>"'=/]{1,64}\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+
 _INSIDE = rf"(?:{_ATTRIBUTE})++[^<>]{{0,500}}|\s[^<>]{{0,500}}"
 _TAG = re.compile(rf"<(/?)([a-z][a-z0-9:-]{{0,31}})(?:{_INSIDE})?/?>|<!--|-->", re.IGNORECASE)
 _ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text after it: up to what
+_ESCAPES = 2  # a feed often escapes what is escaped already
 _BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"})
 
 
 def strip_html(text: str) -> str:
     """Decode entities and remove tags, comments and the contents of script and style; block tags leave a line break."""
-    text = html.unescape(text) if "&" in text else text
+    for _ in range(_ESCAPES):
+        text = html.unescape(text) if "&" in text else text
     if "<" not in text:
         return text
     pieces: list[str] = []

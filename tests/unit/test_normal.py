@@ -220,6 +220,7 @@ def test_code_points_of_raw_text_are_python_s(raw: str) -> None:
         (f"图<img hidden src=data:{'iVBORw0KGgo' * 99}= alt=x />字", ["图字"]),
         (f"若 a<b {'而' * 600} 则 c>d", ["若", "a<b", "而" * 600, "则", "c>d"]),
         ("&lt;p&gt;转义&lt;/p&gt;", ["转义"]),
+        ("&amp;lt;p&amp;gt;两次&amp;nbsp;转义&amp;lt;/p&amp;gt; AT&amp;amp;T", ["两次", "转义", "at&t"]),
     ],
 )
 def test_left_overs_of_html_go_and_comparisons_stay(raw: str, words: list[str]) -> None:
