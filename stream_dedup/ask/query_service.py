@@ -262,7 +262,7 @@ class QueryService(SelfClosing):
             not_ready=figures.not_ready,
             steps=progress.steps,
             articles_judged=progress.judged,
-            entries=progress.entries - progress.generations[0].first_entry,
+            entries=progress.entries - progress.floor,
             unseen_entries=unseen,
             idf_epoch=epoch,
             stream_time=iso(progress.stream_ms, "seconds"),

@@ -130,7 +130,7 @@ def _order(one: SimilarArticle) -> tuple[bool, float]:
 def _candidates(query: Query, view: View) -> Candidates:
     times = np.array([view.progress.stream_ms])
     scopes = np.array([scope_hash(query.article.scope)], np.uint64)
-    floor = view.progress.generations[0].first_entry
+    floor = view.progress.floor
     search = Search(view.index, view.store, query.features, times, scopes, floor, None)
     search.look_up_other_landmarks(_NOBODY)
     search.look_up_tables(query.fingerprints, query.sums, _NOBODY, ~_NOBODY)

@@ -190,7 +190,7 @@ def _stats(settings: Settings) -> dict[str, Any]:
             "changelog_position": place.offset if place else None,
             "steps": progress.steps,
             "articles_judged": progress.judged,
-            "entries": progress.entries - progress.generations[0].first_entry,
+            "entries": progress.entries - progress.floor,
             "stream_time": iso(progress.stream_ms, "seconds"),
             "window_generations": [
                 {"number": one.number, "since": iso(one.start_ms, "seconds"), "first_entry": one.first_entry}

@@ -214,7 +214,7 @@ class Batch:
             articles, features = articles[: len(prior_versions)], features.part(0, len(prior_versions))
             times = times.at(np.arange(len(prior_versions)))
         scopes = np.fromiter((scope_hash(article.scope) for article in articles), np.uint64, len(articles))
-        floor = self._progress.generations[0].first_entry
+        floor = self._progress.floor
         search = Search(self._index, self._store, features, times.window, scopes, floor, self._pending.young)
         run = self._found(search, _RunToJudge(articles, prior_versions, times), features)
         entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))

@@ -42,7 +42,7 @@ class Integrity:
         self._store = store
         self._index = index
         self._progress = progress
-        self._first = progress.generations[0].first_entry
+        self._first = progress.floor
         self._report = report
         self._done: Counter[str] = Counter()
 

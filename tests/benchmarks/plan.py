@@ -200,7 +200,7 @@ class _Questions:
         nothing_proved = np.zeros(len(fingerprints), np.bool_)
         times = np.full(len(fingerprints), progress.stream_ms)
         scopes = np.zeros(len(fingerprints), np.uint64)
-        floor = progress.generations[0].first_entry
+        floor = progress.floor
         search = Search(index, self.state.store, features, times, scopes, floor, None)
         search.look_up_other_landmarks(nothing_proved)
         before, blocks = _timed(search.candidates)[1], index.shelf.reads.blocks

@@ -133,7 +133,7 @@ class _ClockedStore:
 def ask(filling: Filling, question: Question, clock: _Clock) -> Candidates:
     """Look a batch up as the engine does."""
     state, count = filling.state, len(question.fingerprints)
-    index, floor = state.index, state.progress.generations[0].first_entry
+    index, floor = state.index, state.progress.floor
     times, scopes = np.full(count, state.progress.stream_ms), np.zeros(count, np.uint64)
     clock.lap("other")
     store = cast("Store", _ClockedStore(cast("RocksStore", state.store), clock))

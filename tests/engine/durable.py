@@ -104,7 +104,7 @@ def follow(engine: Deduplicator, log: Log, begin: int, groups: Sequence[int] = (
 
 def shown_lists(engine: Deduplicator) -> Lists:
     """Return what each posting list shows, by the number of its kind and its key: entries and what postings carry."""
-    shelf, floor = engine.state.index.shelf, engine.progress.generations[0].first_entry
+    shelf, floor = engine.state.index.shelf, engine.progress.floor
     keys: dict[int, set[int]] = {}
     for place, keyed in shelf.keyed_postings():
         keys.setdefault(place, set()).update(keyed.keys.tolist())

@@ -204,7 +204,7 @@ def _check_keys(store: Store, engine: Deduplicator) -> None:
     for family in EXPIRING:
         assert {int.from_bytes(key[:4], "big") for key, _ in store.items(family)} <= live
     entries = [int.from_bytes(key, "big") for key, _ in store.items(Family.ENTRIES)]
-    assert all(engine.progress.generations[0].first_entry <= entry < engine.progress.entries for entry in entries)
+    assert all(engine.progress.floor <= entry < engine.progress.entries for entry in entries)
 
 
 def test_expired_keys_leave_the_store(make_store: Callable[[], FileStore]) -> None:
@@ -216,7 +216,7 @@ def test_expired_keys_leave_the_store(make_store: Callable[[], FileStore]) -> No
         engine.process(part)
         _check_keys(store, engine)
     assert engine.progress.generations[0].number > 5
-    floor = engine.progress.generations[0].first_entry
+    floor = engine.progress.floor
     assert floor > 0
     engine.state.index.shelf.finish_merges(engine.progress)
     runs = engine.state.index.shelf.runs
@@ -282,7 +282,7 @@ def test_archive_with_gaps_is_replayed(size: int) -> None:
     with Deduplicator(settings=_SETTINGS) as engine:
         judged = [engine.process(stream[at : at + size]) for at in range(0, len(stream), size)]
         _check_keys(engine.state.store, engine)
-        assert engine.progress.entries - engine.progress.generations[0].first_entry < engine.progress.entries / 2
+        assert engine.progress.entries - engine.progress.floor < engine.progress.entries / 2
     found = [one.link and one.link.duplicate_of for batch in judged for one in batch.decisions]
     assert found == alone
     assert None in found

@@ -158,7 +158,7 @@ class MultiIndex:
             progress: progress of the state.
             most: how many to add at most; None for all.
         """
-        first = max(self.shelf.young_stop, progress.generations[0].first_entry)
+        first = max(self.shelf.young_stop, progress.floor)
         last = progress.entries if most is None else min(progress.entries, first + most)
         removed = load_removed(store) if first < last else {}
         for start in range(first, last, _CHUNK):

@@ -72,6 +72,11 @@ class Progress:
         """Numbers of the generations that have not expired, the newest last."""
         return tuple(generation.number for generation in self.generations)
 
+    @property
+    def floor(self) -> int:
+        """Number of the first entry of the oldest generation: all before it have expired."""
+        return self.generations[0].first_entry
+
     def pack(self) -> bytes:
         """Return it as bytes."""
         numbers = (self.steps, self.judged, self.epoch_judged, self.entries, self.stream_ms, len(self.generations))

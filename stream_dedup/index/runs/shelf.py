@@ -167,7 +167,7 @@ class Shelf:
         Raises:
             StoreError: a run cannot be written; nothing has changed then.
         """
-        floor = progress.generations[0].first_entry
+        floor = progress.floor
         self._install()
         self._drop(floor)
         if self._is_due(progress):

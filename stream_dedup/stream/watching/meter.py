@@ -211,7 +211,7 @@ class Meter:
         metrics.index_blocks_read.inc(shelf.reads.blocks - self._blocks_read)
         self._blocks_read = shelf.reads.blocks
         metrics.state_articles_judged.set(progress.judged)
-        metrics.index_entries.set(progress.entries - progress.generations[0].first_entry)
+        metrics.index_entries.set(progress.entries - progress.floor)
         metrics.window_generations.set(len(progress.generations))
         metrics.window_span_seconds.set(span_ms(progress) / 1000)
         metrics.stream_time_seconds.set(max(0, progress.stream_ms) / 1000)

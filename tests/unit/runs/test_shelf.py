@@ -141,7 +141,7 @@ class Walk:
     @property
     def floor(self) -> int:
         """The first entry that has not expired."""
-        return self.progress.generations[0].first_entry
+        return self.progress.floor
 
     def check(self, pending: int = 0) -> None:
         """Compare all lists with the dictionaries, with entries about to be added if there are any pending."""
