@@ -153,10 +153,8 @@ def _without_lines(points: U32, phrases: _Phrases, kept: U32, links: np.uint8) -
 
 @kernel
 def _end_of_phrase(points: U32, i: int, phrases: _Phrases) -> int:
-    """Return where the longest phrase that begins at character i ends; i itself if none begins there."""
-    kind = phrases.kinds[points[i]]
-    end = i + 1 if kind & _IS else i
-    number = phrases.first[points[i]] if kind & _BEGINS else len(phrases.offsets) - 1
+    """Return where the longest phrase at character i ends, i itself if none is there; some phrase begins like that."""
+    end, number = i, phrases.first[points[i]]
     while number < len(phrases.offsets) - 1 and phrases.points[phrases.offsets[number]] == points[i]:
         phrase = phrases.points[phrases.offsets[number] : phrases.offsets[number + 1]]
         if i + len(phrase) > end and _is_at(points, i, phrase):
@@ -167,6 +165,7 @@ def _end_of_phrase(points: U32, i: int, phrases: _Phrases) -> int:
 
 @kernel
 def _is_at(points: U32, i: int, phrase: U32) -> bool:
+    """Tell whether a phrase is at character i, which is its first."""
     if i + len(phrase) > len(points):
         return False
     for place in range(1, len(phrase)):  # noqa: SIM110  # compiled code has no generators
