@@ -18,9 +18,9 @@ from stream_dedup.index.records.ledger import (
     check_format,
     forget_start,
     load_changelog_position,
+    load_changelog_start,
     load_positions,
     load_progress,
-    load_starts,
     position_puts,
     start_put,
 )
@@ -80,7 +80,7 @@ class State:
 
     def changelog_start(self) -> int | None:
         """Return the changelog offset before which nothing is needed any more, None if that is unknown."""
-        return load_starts(self.store).get(self.progress.live[0])
+        return load_changelog_start(self.store, self.progress)
 
     def apply(self, change: Change, positions: Positions, place: ChangelogPosition | None) -> None:
         """Apply a change: one atomic write to the store, then the counts in memory.

@@ -88,7 +88,7 @@ def _frozen_words(store: Store) -> tuple[int, int, Counts] | None:
     if not parts:
         return None
     number, documents, _ = parts[0]
-    # As in `_since`.
+    # As in `_since`: further parts of an earlier, larger epoch do not count.
     return number, documents, np.concatenate([pairs for epoch, _, pairs in parts if epoch == number])
 
 

@@ -127,20 +127,22 @@ def load_changelog_position(store: Store) -> ChangelogPosition | None:
 
 def start_put(generation: int, offset: int) -> Put:
     """Return the write that stores the changelog offset at which a generation begins."""
-    return Put(Family.META, _START_PREFIX + str(generation).encode(), _OFFSET.pack(offset))
+    return Put(Family.META, _start_key(generation), _OFFSET.pack(offset))
 
 
-def load_starts(store: Store) -> dict[int, int]:
-    """Return the changelog offset at which each generation begins, as far as it is known."""
-    return {
-        int(key.removeprefix(_START_PREFIX)): _OFFSET.unpack(value)[0]
-        for key, value in store.items(Family.META, _START_PREFIX)
-    }
+def load_changelog_start(store: Store, progress: Progress) -> int | None:
+    """Return the changelog offset at which the oldest generation of a state begins, None if that is unknown."""
+    (stored,) = store.get_many(Family.META, [_start_key(progress.live[0])])
+    return int(_OFFSET.unpack(stored)[0]) if stored else None
 
 
 def forget_start(generation: int) -> Put:
     """Return the write that deletes the changelog offset of a generation."""
-    return Put(Family.META, _START_PREFIX + str(generation).encode(), None)
+    return Put(Family.META, _start_key(generation), None)
+
+
+def _start_key(generation: int) -> bytes:
+    return _START_PREFIX + str(generation).encode()
 
 
 def check_format(store: Store, settings: Mapping[str, Any], *, claim: bool = True) -> None:

@@ -37,6 +37,7 @@ class ChangelogFollower:
         self._state = state
         self._reader = reader
         self._identity = identity
+        self._topic = identity.partition("/")[0]
         self._heartbeat = heartbeat
         self._commits = CommitReader(state.index.format)
         self._pending: list[tuple[Commit, int]] = []
@@ -54,7 +55,7 @@ class ChangelogFollower:
                     "directory of its own (state.directory)"
                 )
             return first
-        check_own(place, self._identity.partition("/")[0])
+        check_own(place, self._topic)
         if place.topic != self._identity:
             raise StoreError(
                 f"the state was made from the changelog {place.topic}, but the broker has {self._identity}: the topic "
@@ -96,11 +97,10 @@ class ChangelogFollower:
             report(self.remaining)
         self._state.refresh()
         if self._first and self._state.progress.steps and self._state.changelog_start() is None:
-            topic = self._identity.partition("/")[0]
             raise ChangelogIncompleteError(
-                f"{topic} begins at {self._first}, but the window needs records from before it, which were deleted. "
-                f"Delete the state directory and the topic {topic}: the service then judges what the input still has "
-                "once more, without publishing it"
+                f"{self._topic} begins at {self._first}, but the window needs records from before it, which were "
+                f"deleted. Delete the state directory and the topic {self._topic}: the service then judges what the "
+                "input still has once more, without publishing it"
             )
 
     def follow(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ from shutil import disk_usage
 from stream_dedup.engine.integrity import Integrity, differences
 from stream_dedup.engine.state import State
 from stream_dedup.index.peek import is_state
-from stream_dedup.index.records.ledger import load_changelog_position, load_progress, load_starts
+from stream_dedup.index.records.ledger import load_changelog_position, load_changelog_start, load_progress
 from stream_dedup.index.stores.beside import read_beside_writer
 from stream_dedup.index.stores.rocks import RocksStore, open_store
 from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
@@ -62,7 +62,7 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
     topics.check(names)
     identity = topics.identity(names.changelog)
     if fresh and is_state(directory):
-        _check_expendable(directory, settings, identity)
+        _check_expendable(directory, settings, names.changelog, identity)
         discard(directory)
     with open_store(directory, settings.state) as store:
         state = State(store, settings)
@@ -75,13 +75,14 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
         return replayed
 
 
-def _check_expendable(directory: Path, settings: Settings, changelog: str) -> None:
+def _check_expendable(directory: Path, settings: Settings, changelog: str, identity: str) -> None:
     """Check that a state can be discarded: it has nothing that its changelog has lost.
 
     Args:
         directory: of the state.
         settings: how to reach the broker.
-        changelog: name and topic id of the changelog, see `Topics.identity`.
+        changelog: name of the topic.
+        identity: its name and topic id, see `Topics.identity`.
 
     Raises:
         StoreLockedError: a service has it.
@@ -89,16 +90,15 @@ def _check_expendable(directory: Path, settings: Settings, changelog: str) -> No
         BrokerError: a refusal, or no answer.
     """
     with suppress(StoreDamagedError), open_store(directory, settings.state) as store:
-        place, begin = load_changelog_position(store), load_starts(store).get(load_progress(store).live[0], 0)
-        if place is None or place.topic != changelog:
+        place, begin = load_changelog_position(store), load_changelog_start(store, load_progress(store)) or 0
+        if place is None or place.topic != identity:
             return
-        name = changelog.partition("/")[0]
-        with closing(ChangelogReader(settings, name)) as reader:
+        with closing(ChangelogReader(settings, changelog)) as reader:
             first, _ = reader.bounds()
         if begin < first <= place.offset:
             raise ChangelogIncompleteError(
-                f"{name} begins at {first}, but the window needs records from {begin} on, which were deleted, and only "
-                "this state still has them: keep it, and start the service on it"
+                f"{changelog} begins at {first}, but the window needs records from {begin} on, which were deleted, and "
+                "only this state still has them: keep it, and start the service on it"
             )
 
 

@@ -50,6 +50,12 @@ class Site:
         ended = run_once("state", *arguments, "--config", str(settings), *set_flags(flags))
         return ended.returncode, ended.stdout, ended.stderr
 
+    def refusal(self, *arguments: str, flags: tuple[str, ...] = FLAGS) -> str:
+        """Run a command of `state` that must fail with exit code 1; return what it says, on one line."""
+        code, _, told = self.state(*arguments, flags=flags)
+        assert code == 1, told
+        return " ".join(told.split())
+
     def settings(self, flags: tuple[str, ...] = FLAGS) -> Settings:
         """Return the settings that a command of `state` would have."""
         return load_settings(write_settings(self.directory, self.bootstrap, self.topics), {}, flags)
