@@ -26,7 +26,7 @@ setup: $(READY) ## Make the virtual environment from the lock file
 $(READY): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "stream_dedup needs Python 3.11 or later; set PYTHON=...")'
 	@echo "1/3 virtual environment $(VENV)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@echo "2/3 $$(grep -c == requirements-dev.lock) packages from the lock file: a minute or so the first time"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@echo "3/3 stream_dedup itself"
