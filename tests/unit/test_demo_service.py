@@ -1,4 +1,4 @@
-"""The demo's command for querying its service."""
+"""The demo's service: how long it may take to start, and the command for querying it."""
 
 import json
 import subprocess
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.demo.service import command_to_ask
+from deploy.demo.service import READY_SECONDS, command_to_ask
+from stream_dedup.observe.health import Health
 
 
 @pytest.mark.slow
@@ -19,3 +20,8 @@ def test_command_asks_with_the_settings_of_the_service(tmp_path: Path) -> None:
     settings = json.loads(shown.stdout)
     assert settings["state"]["directory"] == str(folder)
     assert settings["input"]["topics"] == ["one", "two"]
+
+
+def test_a_start_may_take_as_long_as_the_service_itself_allows() -> None:
+    """On a busy machine compiling takes minutes: the demo does not give up before `/healthz` does."""
+    assert Health(stuck_seconds=60).allowed_silence() <= READY_SECONDS
