@@ -22,7 +22,7 @@ _START_SECONDS = 20.0
 _STOP_SECONDS = 5.0
 _ANSWER_SECONDS = 20.0
 _LOOK_SECONDS = 0.05
-_ADDRESS = re.compile(r'msg="Listening on" address=(\S+)')
+_ADDRESS = re.compile(r'msg="Listening on".* address=(\S+)')
 _READY = "Server is ready to receive web requests"
 
 
@@ -84,12 +84,12 @@ class Prometheus:
     def __enter__(self) -> Self:
         self._process = GuardedProcess(self._command, self._log, env={**os.environ})
         deadline = time.monotonic() + _START_SECONDS
-        while _READY not in (told := self._log.read_text(encoding="utf-8", errors="replace")):
+        while (address := address_in(told := self._log.read_text(encoding="utf-8", errors="replace"))) is None:
             if not self._process.running() or time.monotonic() > deadline:
                 self._process.kill()
                 raise PrometheusError(f"Prometheus did not start:\n{told}")
             time.sleep(_LOOK_SECONDS)
-        self.address = _ADDRESS.findall(told)[-1]
+        self.address = address
         return self
 
     def __exit__(
@@ -146,6 +146,12 @@ class Prometheus:
         if answer["status"] != "success":
             raise PrometheusError(f"{answer.get('error')}: {parameters}")
         return answer["data"]
+
+
+def address_in(log: str) -> str | None:
+    """Return the address at which a Prometheus, 2 or 3, answers; None until its log says that it does."""
+    found = _ADDRESS.search(log)
+    return found[1] if found and _READY in log else None
 
 
 def _curve(labels: Mapping[str, str], points: Sequence[Sequence[Any]]) -> Curve:
