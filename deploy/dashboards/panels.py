@@ -29,7 +29,7 @@ Limit = tuple[float, str]
 
 DATASOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
 GREEN, YELLOW, RED, BLUE, GREY = "green", "yellow", "red", "blue", "text"
-_HEIGHT = 8
+_WIDTH, _HEIGHT = 8, 8
 _NUMBER_HEIGHT = 4
 
 
@@ -37,14 +37,13 @@ def lines(
     title: str,
     *series: Series,
     unit: str,
-    width: int = 8,
+    width: int = _WIDTH,
     about: str = "",
     stacked: bool = False,
     limits: Sequence[Limit] = (),
     colours: Mapping[str, str] | None = None,
     least: float | None = 0,
     most: float | None = None,
-    logarithmic: bool = False,
 ) -> Panel:
     """Return curves over time.
 
@@ -59,7 +58,6 @@ def lines(
         colours: of series, by their names.
         least: where the axis begins, unless values are lower.
         most: where it ends, unless values are higher.
-        logarithmic: whether the axis is, for values that span several powers of ten.
     """
     panel = (
         timeseries.Panel()
@@ -76,8 +74,6 @@ def lines(
         panel.axis_soft_min(least)
     if most is not None:
         panel.axis_soft_max(most)
-    if logarithmic:
-        panel.scale_distribution(make.ScaleDistributionConfig().type(common.ScaleDistribution.LOG).log(10))
     if limits:
         panel.thresholds(_thresholds(limits))
         panel.thresholds_style(make.GraphThresholdsStyleConfig().mode(common.GraphThresholdsStyleMode.DASHED))
@@ -156,15 +152,13 @@ def states(
     return _panel(panel, title, series, width, height, about)
 
 
-def heat(title: str, series: Series, *, unit: str, width: int = 8, about: str = "") -> Panel:
+def heat(title: str, series: Series, *, unit: str) -> Panel:
     """Return a histogram over time: the darker a cell, the more observations.
 
     Args:
         title: of the panel.
         series: buckets by `le`.
         unit: of the buckets' bounds, one of Grafana's.
-        width: of 24.
-        about: what to say besides what the metrics mean.
     """
     colours = heatmap.HeatmapColorOptions().mode(heatmap_model.HeatmapColorMode.SCHEME).scheme("Oranges").steps(32)
     panel = (
@@ -177,7 +171,7 @@ def heat(title: str, series: Series, *, unit: str, width: int = 8, about: str = 
         .cell_gap(1)
         .show_legend()
     )
-    return _panel(panel, title, [series], width, _HEIGHT, about, PromQueryFormat.HEATMAP)
+    return _panel(panel, title, [series], _WIDTH, _HEIGHT, "", PromQueryFormat.HEATMAP)
 
 
 def _panel(

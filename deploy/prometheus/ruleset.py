@@ -71,9 +71,7 @@ def with_times_shortened(rules: Fields, factor: float) -> Fields:
     return rules
 
 
-def write_config(
-    directory: Path, targets: Sequence[str], *, interval: float, factor: float = 1.0, config: Path = CONFIG
-) -> Path:
+def write_config(directory: Path, targets: Sequence[str], *, interval: float, factor: float = 1.0) -> Path:
     """Write the configuration into a directory, with other targets and times, and return the file's path.
 
     Args:
@@ -81,9 +79,8 @@ def write_config(
         targets: addresses of the service's processes; an empty list scrapes none.
         interval: seconds between scrapes, and between evaluations.
         factor: by which the times of all rules are shortened.
-        config: the configuration to change.
     """
-    fields: Fields = yaml.safe_load(config.read_text(encoding="utf-8"))
+    fields: Fields = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
     fields["global"] = {
         "scrape_interval": _duration(interval),
         "scrape_timeout": _duration(interval),
@@ -98,7 +95,7 @@ def write_config(
     for file in RULES:
         changed = with_times_shortened(yaml.safe_load(file.read_text(encoding="utf-8")), factor)
         (rules / file.name).write_text(yaml.safe_dump(changed, sort_keys=False), encoding="utf-8")
-    written = directory / config.name
+    written = directory / CONFIG.name
     written.write_text(yaml.safe_dump(fields, sort_keys=False), encoding="utf-8")
     return written
 
