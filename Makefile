@@ -16,6 +16,8 @@ REPORT_OUT = $(or $(OUT),out/evaluate-$(or $(NAME),people))
 ENGINE ?= docker
 ARCH = $(subst x86_64,amd64,$(subst aarch64,arm64,$(shell uname -m)))
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' stream_dedup/version.py)
+OF_ARTICLES = $(if $(ARTICLES),--articles $(ARTICLES))
+REVISION = $$(git rev-parse HEAD 2>/dev/null || echo unknown)
 LOCK := --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
 
 help: ## Show this list
@@ -47,7 +49,7 @@ unit: $(READY) ## The unit tests that are quick: a minute, no broker
 image: ## The image of the service, by ENGINE=docker (or podman, buildah); BASE=, EXTRAS=, TAG=
 	@$(ENGINE) build $(if $(filter docker,$(ENGINE)),,--format docker) --file deploy/docker/Dockerfile \
 		--tag stream-dedup:$(or $(TAG),local) --build-arg TARGETARCH=$(ARCH) \
-		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) \
+		--build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
 		$(if $(BASE),--build-arg BASE=$(BASE)) $(if $(EXTRAS),--build-arg EXTRAS=$(EXTRAS)) .
 
 image-test: $(READY) ## Build the image on a base out of packages, and run it on a real Kafka: minutes, as root
@@ -73,11 +75,11 @@ broker: $(READY) ## A Kafka on this machine, until Ctrl-C
 bench: $(READY) ## The whole service beside its references: rates, ratios, latency (ARTICLES=, LINKS=, TRUTH=, ROUNDS=, OUT=)
 	@$(if $(TRUTH),$(if $(and $(ARTICLES),$(LINKS)),,$(error TRUTH= wants ARTICLES= and LINKS= too)))
 	@$(BIN)/python -m tests.benchmarks.throughput --json $(or $(OUT),out/bench.json) $(if $(ROUNDS),--rounds $(ROUNDS)) \
-		$(if $(ARTICLES),--articles $(ARTICLES)) $(if $(LINKS),--links $(LINKS))
+		$(OF_ARTICLES) $(if $(LINKS),--links $(LINKS))
 	@$(if $(TRUTH),$(BIN)/python -m tests.benchmarks.score $(LINKS) --truth $(TRUTH) --articles $(ARTICLES))
 
 bench-hotspots: $(READY) ## Where the CPU of a decision goes, by function and compiled loop (ARTICLES=)
-	@$(BIN)/python -m tests.benchmarks.hotspots $(if $(ARTICLES),--articles $(ARTICLES))
+	@$(BIN)/python -m tests.benchmarks.hotspots $(OF_ARTICLES)
 
 bench-scale: $(READY) ## The index as it grows to N=1M entries: rate, memory, disk, start; a table, JSON and a plot (OUT=)
 	@$(BIN)/python -m tests.benchmarks.scale $(if $(N),--entries $(N)) --out $(or $(OUT),out)
@@ -86,10 +88,10 @@ bench-window: $(READY) ## Disk, memory and index on an endless stream in compres
 	@$(BIN)/python -m tests.benchmarks.window $(if $(WINDOWS),--windows $(WINDOWS)) $(if $(OUT),--out $(OUT))
 
 bench-ask: $(READY) ## How fast the API answers at full load, and what it costs the stream (ARTICLES=, OUT=)
-	@$(BIN)/python -m tests.benchmarks.asking --json $(or $(OUT),out/ask.json) $(if $(ARTICLES),--articles $(ARTICLES))
+	@$(BIN)/python -m tests.benchmarks.asking --json $(or $(OUT),out/ask.json) $(OF_ARTICLES)
 
 bench-footprint: $(READY) ## Memory and CPU of the service at rest, under a steady load and at full load (ARTICLES=, OUT=)
-	@$(BIN)/python -m tests.benchmarks.footprint --json $(or $(OUT),out/footprint.json) $(if $(ARTICLES),--articles $(ARTICLES))
+	@$(BIN)/python -m tests.benchmarks.footprint --json $(or $(OUT),out/footprint.json) $(OF_ARTICLES)
 
 bench-replay: $(READY) ## How fast a lost state is restored from the changelog
 	@$(BIN)/python -m tests.benchmarks.replay
@@ -111,7 +113,7 @@ evaluate-page: $(READY) ## Renew the lists in stream_dedup/evaluate/README.md
 	@$(BIN)/python -m tests.evaluate_page
 
 bench-plan: $(READY) ## The planner's figures beside those of an index of ARTICLES=1M entries (FILE=articles to copy)
-	@$(BIN)/python -m tests.benchmarks.plan $(if $(ARTICLES),--articles $(ARTICLES)) $(if $(FILE),--file $(FILE))
+	@$(BIN)/python -m tests.benchmarks.plan $(OF_ARTICLES) $(if $(FILE),--file $(FILE))
 
 soak: $(READY) ## Constant load and random faults for MINUTES=5, with plots in OUT=
 	@$(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),5) $(if $(OUT),--out $(OUT))
@@ -140,7 +142,7 @@ chart: ## The Helm chart as an archive, in dist (HELM=helm)
 	@$(or $(HELM),helm) package deploy/helm/stream-dedup --destination dist
 
 up: ## The service with Kafka, Prometheus and Grafana by Docker Compose, on this machine
-	@VERSION=$(VERSION) REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) docker compose --file deploy/compose.yaml up --build --wait
+	@VERSION=$(VERSION) REVISION=$(REVISION) docker compose --file deploy/compose.yaml up --build --wait
 	@echo "page http://127.0.0.1:9109  Grafana http://127.0.0.1:3000  Prometheus http://127.0.0.1:9090  Kafka 127.0.0.1:19092"
 
 down: ## End them; their volumes stay (VOLUMES=1 removes them)
@@ -166,7 +168,8 @@ dashboard-pictures: $(READY) ## Draw the dashboards with data of a real Promethe
 	@$(BIN)/python -m deploy.dashboards.picture
 
 clean: ## Remove the virtual environment, caches and what was built
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test unit tour lint format broker bench bench-hotspots bench-scale bench-window bench-ask bench-footprint bench-replay bench-plan corpora bench-robustness evaluate-report evaluate-page soak lock settings-page metrics-page events-page dashboards dashboard-pictures image image-test licences audit sbom dist version notes chart up down clean
+# All targets by name: none is a file, though some are named like a folder.
+.PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
