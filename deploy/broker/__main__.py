@@ -10,14 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from deploy.broker import (
-    BrokerStartError,
-    BrokerUnreachableError,
-    JarError,
-    KafkaBroker,
-    kafka_jars,
-    make_startup_cache,
-)
+from deploy.broker import BrokerStartError, JarError, KafkaBroker, kafka_jars, make_startup_cache
 
 
 def main() -> int:
@@ -29,7 +22,7 @@ def main() -> int:
             make_startup_cache()
             return 0
         return _serve(options.data_dir)
-    except (BrokerStartError, BrokerUnreachableError, JarError, OSError) as error:
+    except (BrokerStartError, JarError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 

@@ -97,17 +97,13 @@ class Prometheus:
     ) -> None:
         self._process.terminate(_STOP_SECONDS)
 
-    def query(self, expression: str, at: float | None = None) -> list[Curve]:
-        """Return the series of an expression at a moment, with one value each.
-
-        Args:
-            expression: PromQL.
-            at: seconds since 1970; now if None.
+    def query(self, expression: str) -> list[Curve]:
+        """Return the series of an expression in PromQL as they are now, with one value each.
 
         Raises:
             PrometheusError: it does not parse, or cannot be evaluated.
         """
-        answer = self.ask("query", query=expression, **({} if at is None else {"time": str(at)}))
+        answer = self.ask("query", query=expression)
         if answer["resultType"] == "scalar":
             return [_curve({}, [answer["result"]])]
         return [_curve(one["metric"], [one["value"]]) for one in answer["result"]]

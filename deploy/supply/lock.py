@@ -19,8 +19,8 @@ def pinned(lock: Path = RUN_TIME) -> Iterator[Requirement]:
             yield Requirement(line.removesuffix("\\"))
 
 
-def names_here(lock: Path = RUN_TIME) -> list[str]:
-    """Return the names of the packages that this platform installs, sorted."""
+def names_here() -> list[str]:
+    """Return the names of the run-time packages that this platform installs, sorted."""
     return sorted(
-        canonicalize_name(package.name) for package in pinned(lock) if not package.marker or package.marker.evaluate()
+        canonicalize_name(package.name) for package in pinned() if not package.marker or package.marker.evaluate()
     )

@@ -1,5 +1,5 @@
 {{- define "stream-dedup.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- default .Chart.Name .Values.nameOverride }}
 {{- end }}
 
 {{/* Names derived from it have up to 11 more characters, and the names of Services at most 63. */}}
