@@ -223,6 +223,12 @@ def test_service_accepts_its_settings(rendered: Manifests, tmp_path: Path) -> No
     assert mounts[container["args"][2]]["readOnly"]
 
 
+def test_the_api_is_up_to_the_chart(helm: Helm, tmp_path: Path) -> None:
+    """A file that enables it does not make it run where the chart gives it neither a port nor a token."""
+    rendered = helm.manifests({"config": "[api]\nenabled = true\n"})
+    assert not _settings(rendered, tmp_path).api.enabled
+
+
 def test_variables_of_ones_own(full: Manifests, tmp_path: Path) -> None:
     """Settings are passed in `env`, secrets as names of Secrets."""
     assert _settings(full, tmp_path).window.days == 7
