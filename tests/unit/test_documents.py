@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stream_dedup.decode import Reason
+from stream_dedup.stream.kafka.topics import CHANGELOG
 
 _ROOT = Path(__file__).parents[2]
 _FOLDERS = ("config", "deploy", "stream_dedup", "tests")
@@ -79,3 +80,9 @@ def test_the_printed_command_counts_dead_letters_by_their_whole_reason() -> None
     (pattern,) = re.findall(r"grep -ao '(stream_dedup\.reason:[^']+)'", _text(_ROOT / "deploy" / "README.md"))
     headers = [f"stream_dedup.reason:{reason.value}" for reason in Reason]
     assert [header for header in headers if not re.fullmatch(pattern, header)] == []
+
+
+def test_a_changelog_made_by_hand_is_like_that_of_the_service() -> None:
+    """Operation names every property that the service gives the topic, with its value."""
+    told = set(re.findall(r"`([a-z.]+=[^`]+)`", _text(_ROOT / "deploy" / "README.md")))
+    assert {f"{name}={value}" for name, value in CHANGELOG.items()} - told == set()

@@ -38,7 +38,7 @@ _LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name continu
 
 # A cluster names up to 256 sources of 2,000 characters: more than the megabyte that Kafka takes by default.
 _CLUSTERS = {"cleanup.policy": "compact", "max.message.bytes": str(4 << 20)}
-_CHANGELOG = {
+CHANGELOG = {
     # `delete` lets the owner cut off the beginning, which Kafka refuses for a topic that is only compacted. Neither
     # time nor size may delete anything: the index would be lost with it.
     "cleanup.policy": "compact,delete",
@@ -244,7 +244,7 @@ class Topics:
             **{name: NewTopic(name, -1, -1) for name in (output.unique, output.duplicates, output.dead, *shadow)},
             output.clusters: NewTopic(output.clusters, -1, -1, config=_CLUSTERS),
             state.owner: NewTopic(state.owner, 1, -1),
-            state.changelog: NewTopic(state.changelog, 1, -1, config=_CHANGELOG),
+            state.changelog: NewTopic(state.changelog, 1, -1, config=CHANGELOG),
         }
 
     def _create(self, topics: list[NewTopic]) -> None:
