@@ -3,20 +3,16 @@
 Knows which there are and where they go; knows nothing of what they show.
 """
 
-import sys
-from pathlib import Path
-
 from deploy.dashboards import DASHBOARDS, FOLDER
 
 
-def main(folder: Path = FOLDER) -> int:
+def main() -> None:
     """Write a file for each dashboard, and remove those of others."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = {page.write(folder) for page in DASHBOARDS}
-    for file in set(folder.glob("*.json")) - written:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    written = {page.write(FOLDER) for page in DASHBOARDS}
+    for file in set(FOLDER.glob("*.json")) - written:
         file.unlink()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

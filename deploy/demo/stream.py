@@ -5,6 +5,7 @@ Knows Kafka's clients and the pace; knows nothing of what the messages mean.
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -155,13 +156,9 @@ def stream_samples(bootstrap: str, topics: Topics, outcome: Outcome, watch: Watc
     Raises:
         StreamFailedError: the broker refused a message, or a minute went by without any output.
     """
-    feed = Feed(bootstrap, topics.articles)
-    collector = Collector(bootstrap, topics, outcome)
-    try:
-        _send_all(feed, collector, outcome, watch)
+    with closing(Collector(bootstrap, topics, outcome)) as collector:
+        _send_all(Feed(bootstrap, topics.articles), collector, outcome, watch)
         _collect_all(collector, outcome, watch)
-    finally:
-        collector.close()
 
 
 def stream_more(bootstrap: str, topics: Topics, outcome: Outcome, samples: Sequence[Sample], watch: Watch) -> Outcome:
@@ -182,11 +179,8 @@ def stream_more(bootstrap: str, topics: Topics, outcome: Outcome, samples: Seque
     for sample in samples:
         feed.send(sample)
     feed.finish()
-    collector = Collector(bootstrap, topics, both)
-    try:
+    with closing(Collector(bootstrap, topics, both)) as collector:
         _collect_all(collector, both, watch)
-    finally:
-        collector.close()
     return both
 
 
