@@ -143,7 +143,7 @@ chart: ## The Helm chart as an archive, in dist (HELM=helm)
 
 up: ## The service with Kafka, Prometheus and Grafana by Docker Compose, on this machine
 	@VERSION=$(VERSION) REVISION=$(REVISION) docker compose --file deploy/compose.yaml up --build --wait
-	@echo "page http://127.0.0.1:9109  Grafana http://127.0.0.1:3000  Prometheus http://127.0.0.1:9090  Kafka 127.0.0.1:19092"
+	@echo "page http://127.0.0.1:9109 (token for-this-machine-only, unless API_TOKEN is set)  Grafana http://127.0.0.1:3000  Prometheus http://127.0.0.1:9090  Kafka 127.0.0.1:19092"
 
 down: ## End them; their volumes stay (VOLUMES=1 removes them)
 	@docker compose --file deploy/compose.yaml --profile standby down $(if $(VOLUMES),--volumes)

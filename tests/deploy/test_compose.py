@@ -122,6 +122,13 @@ def test_prometheus_scrapes_the_service(services: dict[str, Any]) -> None:
     assert "/etc/prometheus/rules" in mounted
 
 
+@pytest.mark.parametrize("page", ["Makefile", "README.md", "deploy/README.md"])
+def test_the_token_of_the_page_is_told(services: dict[str, Any], page: str) -> None:
+    """Whoever opens the page is asked for a token: where its address is, there is the default."""
+    token = services["stream-dedup"]["environment"]["STREAM_DEDUP_API__TOKEN"]
+    assert token in (REPOSITORY / page).read_text(encoding="utf-8")
+
+
 def test_grafana_finds_dashboards_and_data(services: dict[str, Any]) -> None:
     """Provisioned files are where they are mounted, and refer to this stack's Prometheus."""
     mounted = {target: source for source, target in _mounts(services["grafana"])}
