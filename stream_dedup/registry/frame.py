@@ -41,16 +41,16 @@ def framed(value: bytes, headers: Sequence[tuple[str, bytes | None]] = (), *, in
 
     Args:
         value: of the message.
-        headers: of the message.
+        headers: of the message; if a name occurs several times, the last counts.
         indexed: whether the indexes of a Protobuf message follow the schema.
 
     Raises:
         FrameError: it does not name its schema.
     """
-    for name, content in headers:
-        if name == HEADER and content is not None:
-            key, indexes, _ = _read(content, indexed=indexed)
-            return Frame(key, indexes, value)
+    content = dict(headers).get(HEADER)
+    if content is not None:
+        key, indexes, _ = _read(content, indexed=indexed)
+        return Frame(key, indexes, value)
     key, indexes, behind = _read(value, indexed=indexed)
     return Frame(key, indexes, value[behind:])
 
