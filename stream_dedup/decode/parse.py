@@ -45,13 +45,15 @@ def exact_object(value: bytes) -> dict[str, Any]:
 
 
 def _lenient_json(value: bytes) -> Any:  # noqa: ANN401  # any JSON
-    r"""Parse JSON that orjson refuses: half of an emoji such as \ud83d, where crawlers cut a text, or huge integers.
+    r"""Parse JSON that orjson refuses: with half of an emoji such as \ud83d, huge integers or a byte order mark.
+
+    Crawlers cut a text anywhere, and Windows editors begin a file with such a mark.
 
     Raises:
         UndecodableError: it is not JSON.
     """
     try:
-        return json.loads(value.decode(), parse_constant=_refuse_constant, parse_int=_integer)
+        return json.loads(value.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_int=_integer)
     except UnicodeDecodeError as error:
         raise UndecodableError(Reason.INVALID_UTF8, str(error)) from None
     except (ValueError, RecursionError) as error:

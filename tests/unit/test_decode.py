@@ -345,6 +345,11 @@ def test_huge_time_is_no_crash(digits: int) -> None:
     assert _reason(value) in {Reason.INVALID_TIME, Reason.WRONG_TYPE, Reason.INVALID_JSON}
 
 
+def test_byte_order_mark_does_not_cost_the_article() -> None:
+    """Windows editors put one before the first line of a file, which then is the first message."""
+    assert _decoder().decode(b"\xef\xbb\xbf" + _message(), _NOW) == _decoded()
+
+
 def test_nested_json_of_usual_depth_is_read() -> None:
     """Fields that are not read may be nested a few hundred levels deep."""
     value = _message(unknown=0).replace(b'"unknown": 0', b'"unknown": ' + b"[" * 500 + b"]" * 500)
