@@ -4,6 +4,7 @@ Knows what each field means and how large it may be; knows nothing of paths, of 
 """
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,6 +17,12 @@ from stream_dedup.decode.scope import Header, ScopeReader
 from stream_dedup.settings import InputSettings
 from stream_dedup.text.normal import Normaliser
 
+# A letter or digit that is certainly shown, so that nearly no body has to be normalised twice: before it there are no
+# entities and at most plain tags, which hide nothing. Left out are those of which normalising may leave nothing.
+_SHOWN = re.compile(
+    r"(?:[^<&]*</?(?!script|style)[a-z][^<>&]*>)*?[^<&]*?[^\W_\u037a\u115f\u1160\u3164\ufb50-\ufeff\uff9e-\uffa0]",
+    re.IGNORECASE,
+)
 _LONGEST_NAME = 2_000  # characters of a URL or a source that links repeat; some URLs contain a whole picture
 
 
@@ -161,12 +168,7 @@ def _too_large(told: str, setting: str, most: int) -> UndecodableError:
 
 def _blank(body: str) -> bool:
     """Return whether a body shows nothing: it is empty, or has only invisible characters and tags."""
-    if body.isspace() or not body:
-        return True
-    if not body.lstrip().startswith(("<", "&")) and any(map(str.isalnum, body)):
-        return False
-    text = Normaliser()(body)
-    return not text or text.isspace()
+    return _SHOWN.match(body) is None and Normaliser()(body).strip() == ""
 
 
 def _derived_id(url: str, source: str, title: str, body: str) -> str:

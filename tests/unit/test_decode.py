@@ -2,16 +2,18 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stream_dedup.article import Article, Origin, Withdrawal
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.settings import InputSettings
+from stream_dedup.text.normal import Normaliser
 
 _NOW = 1_792_324_800_000  # 2026-10-18T12:00:00Z
 _DAY = 86_400_000
@@ -25,6 +27,10 @@ _WHOLE = {
     "source": "石桥网",
     "published_at": "2026-10-18T20:00:00+08:00",
 }
+_PIECES = (
+    *("<p>", "</p>", "<br/>", "<script>", "</script>", "<style ", "<!--", "-->", "<", ">", "a", "市", ' x="', "/"),
+    *("&lt;", "&gt;", "&nbsp;", "&amp;", "&", "lt;", "p", "script", " ", "\u200b", "\u3164", "\u115f", "😀", "_"),
+)
 _JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -202,6 +208,30 @@ def test_bound_of_the_outputs_is_kept_where_it_is_tighter() -> None:
     assert Decoder(InputSettings(), len(value)).decode(value, _NOW).id == "n-1"
     with pytest.raises(UndecodableError, match="takes"):
         Decoder(InputSettings(), len(value) - 1).decode(value, _NOW)
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=8).map("".join))
+@example("\u3164")
+@example("\u200b<p></p>")
+@example("<p><!--a--></p>")
+def test_body_is_empty_if_nothing_of_it_shows(body: str) -> None:
+    """Its normal form has only whitespace, wherever markup and invisible characters are in it."""
+    shows = Normaliser()(body).strip() != ""
+    value = _message(body=body)
+    assert _article(_decoder(), value).body == body if shows else _reason(value) is Reason.EMPTY_BODY
+
+
+def test_body_of_one_letter_is_empty_if_normalising_leaves_nothing_of_it() -> None:
+    """So it is of all letters and digits that Unicode has, fillers among them."""
+    letters = [letter for letter in map(chr, range(sys.maxunicode + 1)) if letter.isalnum()]
+    normal, decoder = Normaliser().all(letters), _decoder()
+    for place, letter in enumerate(letters):
+        try:
+            decoder.article({"body": letter}, _NOW)
+            shows = True
+        except UndecodableError:
+            shows = False
+        assert shows == (normal.text(place).strip() != ""), hex(ord(letter))
 
 
 @pytest.mark.parametrize(
