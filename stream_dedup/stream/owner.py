@@ -137,7 +137,7 @@ class Owner:
             parts.metrics.show_role("restoring")  # as a standby it would raise the alert that none is active
             advance = RemainingTime("messages")
             life.health.set_waiting_for(Awaited.SECOND_JUDGEMENT, advance.left(history.total))
-            for messages in history.batches(self._settings.commit.articles):
+            for messages in history.batches():
                 if messages and not self._judge_without_publishing(messages, history.identities, decoder, committer):
                     return False
                 life.heartbeat()

@@ -78,7 +78,7 @@ class Rebuild:
             ):
                 committer = Committer(engine, writer, identity)
                 decoder = formats.decoder(topics.max_message_bytes(self._settings.output.unique))
-                for messages in history.batches(self._settings.commit.articles):
+                for messages in history.batches():
                     if self._stopping.is_set():
                         break
                     if not messages:

@@ -16,8 +16,9 @@ from stream_dedup.stream.life import StoppedError
 
 
 class _Message:
-    def __init__(self, offset: int) -> None:
+    def __init__(self, offset: int, size: int = 1) -> None:
         self._offset = offset
+        self._size = size
 
     def error(self) -> None:
         """Return nothing, as for a valid message."""
@@ -32,7 +33,7 @@ class _Message:
         return self._offset
 
     def __len__(self) -> int:
-        return 1
+        return self._size
 
     def timestamp(self) -> tuple[int, int]:
         return 1, self._offset
@@ -41,7 +42,8 @@ class _Message:
 class _Client:
     """A client of one partition that returns the lists in `coming` one by one, and then nothing."""
 
-    def __init__(self, coming: Sequence[Sequence[int]], committed: int, end: int) -> None:
+    def __init__(self, coming: Sequence[Sequence[int]], committed: int, end: int, size: int = 1) -> None:
+        self._size = size
         self._coming = deque(coming)
         self._committed = committed
         self._end = end
@@ -66,7 +68,7 @@ class _Client:
     def consume(self, _most: int, _seconds: float) -> list[_Message]:
         offsets = self._coming.popleft() if self._coming else ()
         self._position = max((self._position, *(offset + 1 for offset in offsets)))
-        return [_Message(offset) for offset in offsets]
+        return [_Message(offset, self._size) for offset in offsets]
 
     def position(self, _places: list[TopicPartition]) -> list[TopicPartition]:
         return [TopicPartition("in", 0, self._position)]
@@ -81,16 +83,29 @@ class _Client:
 
 
 def _batches(
-    monkeypatch: pytest.MonkeyPatch, coming: Sequence[Sequence[int]], committed: int = 4, end: int = 4
+    monkeypatch: pytest.MonkeyPatch,
+    coming: Sequence[Sequence[int]],
+    committed: int = 4,
+    end: int = 4,
+    size: int = 1,
+    articles: int = 2,
 ) -> Iterator[list[int | None]]:
-    monkeypatch.setattr(history_, "make_consumer", lambda *_: _Client(coming, committed, end))
-    history = History(Settings.model_validate({"input": {"topics": ["in"]}}), {})
-    return ([message.offset() for message in batch] for batch in history.batches(2))
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: _Client(coming, committed, end, size))
+    commit = {"articles": articles, "bytes": 1 << 20}
+    history = History(Settings.model_validate({"input": {"topics": ["in"]}, "commit": commit}), {})
+    return ([message.offset() for message in batch] for batch in history.batches())
 
 
 def test_ends_where_the_group_has_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages beyond that are not returned."""
     assert list(_batches(monkeypatch, [[0, 1, 2], [3, 4, 5]], end=6)) == [[0, 1], [2, 3]]
+
+
+def test_batch_is_no_larger_than_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the stream, a batch ends with the message that reaches the bound in bytes: a few long ones fill memory."""
+    coming = [[offset] for offset in range(6)]
+    batches = _batches(monkeypatch, coming, committed=6, end=6, size=400_000, articles=5)
+    assert [batch for batch in batches if batch] == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ class History:
     See `TimeOrder`: a partition that has delivered nothing yet is waited for, however long it takes.
 
     Args:
-        settings: topics and group.
+        settings: topics, group and commit bounds.
         positions: of the state; a topic that was recreated since then is read from its beginning.
         identify: see `Source`.
         while_waiting: see `Patience`.
@@ -46,6 +46,7 @@ class History:
         identify: Callable[[Collection[str]], Mapping[str, int]] = lambda _: {},
         while_waiting: Callable[[], None] = lambda: None,
     ) -> None:
+        self._commit = settings.commit
         self._patience = Patience(settings, "cannot read the input", while_waiting)
         self._consumer: Consumer = make_consumer(
             settings, {**consumer_properties(settings), "enable.partition.eof": "true"}
@@ -60,21 +61,23 @@ class History:
             self._find(committed, {**positions, **identity_updates(self.identities, positions, ())})
             closing_on_error.pop_all()
 
-    def batches(self, size: int) -> Iterator[list[Message]]:
-        """Yield batches of messages, and empty ones while none arrive, so that the caller can give up.
+    def batches(self) -> Iterator[list[Message]]:
+        """Yield batches as large as a commit may be, and empty ones while none arrive: then the caller can give up.
 
         Raises:
             BrokerError: the broker refuses.
         """
         batch: list[Message] = []
+        size = 0
         while self._ends or self._order:
             some = self._fetch()
-            while messages := self._order.take(size - len(batch), self._ends.__contains__):
+            while messages := self._order.take(self._commit.articles - len(batch), self._ends.__contains__):
                 batch += messages
+                size += sum(map(len, messages))
                 self.done += len(messages)
-                if len(batch) == size:
+                if len(batch) == self._commit.articles or size >= self._commit.bytes:
                     yield batch
-                    batch = []
+                    batch, size = [], 0
             self._order.keep_pace()
             if not some:
                 yield []

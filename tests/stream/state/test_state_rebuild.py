@@ -132,11 +132,13 @@ def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(
         "consumer.queued.max.messages.kbytes": "1",
         "consumer.fetch.message.max.bytes": "1024",
     }
-    settings = Settings.model_validate({"input": {"topics": [topics.input], "group": topics.group}, "kafka": kafka})
+    settings = Settings.model_validate(
+        {"input": {"topics": [topics.input], "group": topics.group}, "kafka": kafka, "commit": {"articles": 1}}
+    )
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as group:
         group.commit(offsets=[TopicPartition(topics.input, 0, size)], asynchronous=False)
     with closing(History(settings, {})) as history:
-        batches = history.batches(1)
+        batches = history.batches()
         assert any(next(batches) for _ in range(_MANY))
         rest = TopicPartition(topics.input, 0, size)
         admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: a client that is freed drops its requests
