@@ -3,6 +3,7 @@
 Knows how they are reported and when there were too many; knows nothing of what is retried.
 """
 
+import math
 import time
 
 from stream_dedup.observe.health import Awaited
@@ -15,6 +16,7 @@ from stream_dedup.stream.output.errors import AbortedError, StuckError
 from stream_dedup.stream.watching.meter import Meter
 
 _PAUSE_SECONDS = 0.5  # after an aborted transaction
+_MOST_DEADLINES = 3  # that a transaction may take: sending, committing and aborting it each have one
 
 
 class Aborts:
@@ -30,7 +32,7 @@ class Aborts:
         self._life = life
         self._meter = meter
         self._deadline_seconds = deadline_seconds
-        self._since: float | None = None
+        self._first = self._last = -math.inf  # of the aborts since the last success
         self._recurring_faults = RecurringFaults()
 
     def pause_after(self, error: AbortedError) -> None:
@@ -40,8 +42,12 @@ class Aborts:
             BrokerError: every transaction has been aborted for too long.
         """
         self._meter.aborted()
-        self._since = self._since or time.monotonic()
-        if time.monotonic() - self._since > self._deadline_seconds:
+        now = time.monotonic()
+        if now - self._last > _MOST_DEADLINES * self._deadline_seconds:
+            # Since the last one none was tried: there was no message, or another process owned the index.
+            self._first = now
+        self._last = now
+        if now - self._first > self._deadline_seconds:
             raise BrokerError(f"given up after commit.deadline_seconds: {error}") from None
         if isinstance(error, StuckError):
             self._recurring_faults.warning("writer_renewed", error=type(error).__name__, detail=str(error))
@@ -50,7 +56,7 @@ class Aborts:
 
     def end(self) -> None:
         """Note that a transaction has succeeded."""
-        self._since = None
+        self._last = -math.inf
 
 
 class Outages:
