@@ -8,7 +8,17 @@ import numpy as np
 from stream_dedup.arrays import I64, Bool
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import EXACT, NEAR, Limits
-from stream_dedup.engine.matching import SKIP, JudgingContext, JudgingInput, Verdicts, Workspace, look_up, look_up_first
+from stream_dedup.engine.matching import (
+    SKIP,
+    JudgingContext,
+    JudgingInput,
+    Verdicts,
+    Workspace,
+    is_copy,
+    look_up,
+    look_up_first,
+    row_of,
+)
 from stream_dedup.index.entries.entries import SEALED, VARIANT, Rows
 from stream_dedup.index.lookup.candidates import Candidates
 from stream_dedup.index.records.records import has_expired
@@ -84,7 +94,7 @@ def _prove(rows: Rows, batch: JudgingContext, limits: Limits, workspace: Workspa
 def _drifted(i: int, batch: JudgingContext, limits: Limits, verdicts: Verdicts) -> bool:
     """Tell whether an article is a copy with so much text of its own that copies of it could miss the original."""
     own = verdicts.jaccard[i] < limits.variant_jaccard and verdicts.containment[i] < limits.cut_containment
-    return bool(batch.duplicates[verdicts.relations[i]]) and own
+    return is_copy(i, batch, verdicts) and own
 
 
 @kernel
@@ -93,12 +103,12 @@ def _worth_indexing(i: int, rows: Rows, batch: JudgingContext, verdicts: Verdict
 
     They would if it has drifted far from the original, or if the original and all similar texts expire much earlier.
     """
-    relation = verdicts.relations[i]
-    if not batch.duplicates[relation]:
+    if not is_copy(i, batch, verdicts):
         return True
     if drifted and rows.flags[verdicts.rows[i]] & SEALED == 0:
         return True
     # A shortened copy or a round-up cannot stand in for the text: what is similar to it may share little with the text.
+    relation = verdicts.relations[i]
     whole = relation == EXACT or relation == NEAR  # noqa: PLR1714  # compiled code has no set of constants
     return whole and has_expired(verdicts.newest_match_ms[i], batch.cases.reindex_before[i])
 
@@ -106,10 +116,10 @@ def _worth_indexing(i: int, rows: Rows, batch: JudgingContext, verdicts: Verdict
 @kernel
 def _mark(i: int, rows: Rows, batch: JudgingContext, verdicts: Verdicts, drifted: bool) -> None:  # noqa: FBT001  # compiled
     """Flag an indexed copy as drifted, and as belonging to a sealed cluster, if that is so."""
-    row = len(rows.fingerprints) - len(batch.cases.modes) + i
+    row = row_of(i, rows, batch)
     if drifted:
         rows.flags[row] |= VARIANT
-    if batch.duplicates[verdicts.relations[i]]:
+    if is_copy(i, batch, verdicts):
         # A copy of a drifted copy is no closer to the canonical article than the drifted copy is.
         rows.flags[row] |= rows.flags[verdicts.rows[i]] & (VARIANT | SEALED)
 
@@ -119,7 +129,7 @@ def _insert(i: int, nodes: int, rows: Rows, batch: JudgingContext, workspace: Wo
     """Make article i visible to later articles of the batch; return how many nodes are used."""
     for key in batch.keyed.own_keys[i]:
         if key >= 0:
-            workspace.node_rows[nodes] = len(rows.fingerprints) - len(batch.cases.modes) + i
+            workspace.node_rows[nodes] = row_of(i, rows, batch)
             workspace.older[nodes] = workspace.newest[key]
             workspace.newest[key] = nodes
             nodes += 1

@@ -145,7 +145,7 @@ def look_up(
     place, count, sharers, best = look_up_first(i, rows, batch, limits, workspace, verdicts)
     if verdicts.covered[i]:
         return
-    row, last = len(rows.fingerprints) - len(batch.cases.modes) + i, batch.keyed.look_up_offsets[i + 1]
+    row, last = row_of(i, rows, batch), batch.keyed.look_up_offsets[i + 1]
     place, sharers = _count_under(place, last, i, sharers, batch, workspace, verdicts)
     first = count
     for sharer in workspace.sharers[:sharers]:
@@ -194,6 +194,12 @@ def _count_under(
         sharers = _count_all(workspace.visible[:visible], i, sharers, workspace)
         place += 1
     return place, sharers
+
+
+@kernel
+def row_of(i: int, rows: Rows, batch: JudgingContext) -> int:
+    """Return the row of article i: those of the batch are the last."""
+    return len(rows.fingerprints) - len(batch.cases.modes) + i
 
 
 @kernel
@@ -269,7 +275,7 @@ def _note(
     """Add a candidate of article i if it is new and eligible, and return how many there are."""
     if workspace.seen[candidate] == i or has_expired(rows.times[candidate], batch.cases.cutoffs[i]):
         return count
-    row = len(rows.fingerprints) - len(batch.cases.modes) + i
+    row = row_of(i, rows, batch)
     if rows.scopes[candidate] != rows.scopes[row]:
         # Two scopes may share a list if their keys happen to be the same.
         return count
@@ -301,7 +307,7 @@ def _choose(
     verdicts: Verdicts,
 ) -> float:
     """Compare article i with some of its candidates, record a better match, and return the score of the best."""
-    row = len(rows.fingerprints) - len(batch.cases.modes) + i
+    row = row_of(i, rows, batch)
     for place in range(first, stop):
         candidate = workspace.found[place]
         source = workspace.found_by[candidate]
