@@ -109,8 +109,11 @@ class Service:
             except (StoreDamagedError, ChangelogTruncatedError) as error:
                 then = "restored from the changelog"
                 log.warning("state_discarded", state=str(directory), error=str(error), then=then)
-                discard(directory)
-                self._run_on(directory, topics, spans)
+            else:
+                return
+            # No sooner: while the error is being handled, it keeps the engine of the old state in memory.
+            discard(directory)
+            self._run_on(directory, topics, spans)
 
     def _check_generation(self, topics: Topics, digest: str, directory: Path) -> None:
         others = other_states(self._settings, digest)
