@@ -41,6 +41,9 @@ class ExactlyOnceWriter(Writer):
         changelog: see `Writer`.
         while_waiting: see `Writer`.
         on_statistics: see `Writer`.
+
+    Attributes:
+        in_transaction: whether a transaction is open, as far as is known.
     """
 
     def __init__(
@@ -52,12 +55,7 @@ class ExactlyOnceWriter(Writer):
     ) -> None:
         super().__init__(settings, changelog, while_waiting, on_statistics, transactional_id=changelog)
         self._committing = False
-        self._in_transaction = False
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether a transaction is open, as far as is known."""
-        return self._in_transaction
+        self.in_transaction = False
 
     def open(self) -> None:
         """See `Writer`. An earlier writer of this changelog is fenced, and what it left open is aborted."""
@@ -73,7 +71,7 @@ class ExactlyOnceWriter(Writer):
             self._producer.begin_transaction()
         except KafkaException as error:
             raise self._final("cannot begin a transaction", error.args[0]) from None
-        self._in_transaction = True
+        self.in_transaction = True
         protocol.reached(protocol.Step.BEGUN)
 
     def commit(self, records: Sequence[tuple[bytes, bytes | None]], group: GroupOffsets | None) -> int | None:
@@ -86,27 +84,27 @@ class ExactlyOnceWriter(Writer):
 
     def abort(self) -> None:
         """See `Writer`."""
-        if self._in_transaction:
+        if self.in_transaction:
             try:
                 self._until(self._producer.abort_transaction, self._deadline())
             except KafkaException as error:
                 raise self._final("cannot abort a transaction", error.args[0]) from None
-            self._in_transaction = False
+            self.in_transaction = False
         self._fault = None
 
     def poll(self) -> None:
         """See `Writer`."""
-        if not self._in_transaction:
+        if not self.in_transaction:
             super().poll()
 
     def close(self) -> None:
         """End an open transaction, as far as the broker allows within a moment, and drop what is not sent yet."""
-        if self._in_transaction:
+        if self.in_transaction:
             # A commit that was requested cannot be taken back: all one can do is wait for its end.
             end = self._producer.commit_transaction if self._committing else self._producer.abort_transaction
             try:
                 self._until(end, time.monotonic() + _CLOSE_SECONDS, while_waiting=lambda: None)
-                self._in_transaction = False
+                self.in_transaction = False
             except KafkaException as error:
                 # The next writer with this id ends it, or the broker after transaction.timeout.ms.
                 log.warning("transaction_left_open", id=self._changelog, error=error.args[0].str())
@@ -140,7 +138,7 @@ class ExactlyOnceWriter(Writer):
             raise OutcomeUnknownError(
                 f"the broker did not say whether it committed ({fault.str()}): the next start finds out"
             ) from None
-        self._committing = self._in_transaction = False
+        self._committing = self.in_transaction = False
         protocol.reached(protocol.Step.COMMITTED)
 
     def _give_up(self, what: str, fault: KafkaError) -> NoReturn:
@@ -176,7 +174,7 @@ class ExactlyOnceWriter(Writer):
 
     def _final(self, what: str, fault: KafkaError) -> BrokerError:
         if fault.fatal():
-            self._in_transaction = False  # librdkafka accepts no further call; the broker ends the transaction
+            self.in_transaction = False  # librdkafka accepts no further call; the broker ends the transaction
         return super()._final(what, fault)
 
     def _until(
