@@ -92,13 +92,14 @@ class Linker:
             return self._links.redelivery(place, cluster)
         match = self._links.matched(place)
         link = self._links.link(place, match)
-        own = link is None or self._is_unique(link)
-        if link is not None and not own and link.relation is Relation.REVISION:
+        if link is None or self._is_unique(link):
+            self._remember(place, self._run.prior_versions.version(place), match, link, own=True)
+        elif link.relation is Relation.REVISION:
             return self._revised(place, link)
-        if own or match is None or version is not None:
-            self._remember(place, self._run.prior_versions.version(place), match, link, own=own)
-        else:
+        elif match is not None and version is None:
             self._copied(place, match, link)
+        else:
+            self._remember(place, self._run.prior_versions.version(place), match, link, own=False)
         return link
 
     def _revised(self, place: int, link: Link) -> Link:
@@ -109,7 +110,7 @@ class Linker:
         self._remember(place, version, revised, link, own=revised is None)
         return link
 
-    def _copied(self, place: int, match: Matched, link: Link | None) -> None:
+    def _copied(self, place: int, match: Matched, link: Link) -> None:
         """Record a copy whose id was not seen before: nearly all copies are of this kind."""
         article, cluster, indexed = self._run.articles[place], match.cluster, self._indexed[place]
         number = NOT_INDEXED
@@ -119,7 +120,7 @@ class Linker:
         name = self._run.prior_versions.names[place]
         member = Member(name, number, indexed, article.published_ms, seen, characters, article.source)
         self._book.join(cluster, match.name, match.number, member, None, self._moment(place))
-        self._note_new(place, cluster, number, link.relation if link else None)
+        self._note_new(place, cluster, number, link.relation)
         self._note_join(place, match, link)
         if indexed:
             self._book.seal(cluster)
@@ -132,10 +133,9 @@ class Linker:
         )
         self._links.places.append((cluster, number))
 
-    def _note_join(self, place: int, match: Matched, link: Link | None) -> None:
-        if link is not None:
-            key = join_key(match.cluster, self._decided[place], self._run.prior_versions.names[place])
-            self._book.note_join(key, packed_join(link, match.number, self._run.epoch))
+    def _note_join(self, place: int, match: Matched, link: Link) -> None:
+        key = join_key(match.cluster, self._decided[place], self._run.prior_versions.names[place])
+        self._book.note_join(key, packed_join(link, match.number, self._run.epoch))
 
     def _remember(self, place: int, version: Version, match: Matched | None, link: Link | None, *, own: bool) -> None:
         """Record any article: a copy, or one that stands on its own (`own`)."""
@@ -158,7 +158,7 @@ class Linker:
             book.revise(cluster, member, old, moment)
         else:
             book.join(cluster, founder, founding, member, old, moment)
-            if match is not None:
+            if match is not None and link is not None:
                 self._note_join(place, match, link)
         book.records.note(name, record, version.url_names)
         if self._indexed[place]:
