@@ -20,17 +20,20 @@ Values = Mapping[str, Any]
 
 
 class _FormatSpec(NamedTuple):
-    """How a format is made: its kind in the registry, its schema for a shape, and what writes a shape's values."""
+    """How a format is made: its kind in the registry, its schema for a shape, and what writes a shape's values.
+
+    `indexed` is whether a value's frame says which of the schema's messages it is.
+    """
 
     kind: str
     schema: Callable[[Shape], str]
     writer: Callable[[Shape], Callable[[Values], bytes]]
-    indexes: tuple[int, ...] = ()
+    indexed: bool = False
 
 
 _FORMATS: Mapping[FormatName, _FormatSpec] = {
     "avro": _FormatSpec("AVRO", avro.schema_of, avro.writer_of),
-    "protobuf": _FormatSpec("PROTOBUF", protobuf.schema_of, protobuf.writer_of, (0,)),
+    "protobuf": _FormatSpec("PROTOBUF", protobuf.schema_of, protobuf.writer_of, indexed=True),
     "json-schema": _FormatSpec("JSON", json_schema.schema_of, lambda _: orjson.dumps),
 }
 
@@ -77,4 +80,4 @@ def _prefix(making: _FormatSpec, shape: Shape, topic: str, settings: OutputSetti
             f"the schema registry lacks the schema of {shape.name} under {subject}: register it (`stream-dedup config "
             f"--schema {shape.name.lower()}` prints it), or set output.register_schemas = true"
         ) from None
-    return prefix(known, making.indexes)
+    return prefix(known, indexed=making.indexed)

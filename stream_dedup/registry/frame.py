@@ -14,6 +14,7 @@ HEADER = "__value_schema_id"  # set by newer producers, which leave the value un
 _MAGIC_ID, _MAGIC_GUID = 0, 1
 _LARGEST_ID = 2**31 - 1  # registries count in signed 32-bit integers
 _ID_END, _GUID_END = 5, 17
+_FIRST = b"\0"  # the indexes of a file's first message, for short
 _MOST_INDEXES = 64  # messages within messages
 _LONGEST_VARINT = 5  # bytes of an index
 
@@ -55,12 +56,9 @@ def framed(value: bytes, headers: Sequence[tuple[str, bytes | None]] = (), *, in
     return Frame(key, indexes, value[behind:])
 
 
-def prefix(schema_id: int, indexes: Sequence[int] = ()) -> bytes:
-    """Return the bytes before a value of a schema; with indexes if it is a Protobuf message."""
-    head = struct.pack(">BI", _MAGIC_ID, schema_id)
-    if not indexes:
-        return head
-    return head + (b"\0" if list(indexes) == [0] else b"".join(map(_varint, (len(indexes), *indexes))))
+def prefix(schema_id: int, *, indexed: bool = False) -> bytes:
+    """Return the bytes before a value of a schema; if indexed, before the first message of a Protobuf file."""
+    return struct.pack(">BI", _MAGIC_ID, schema_id) + (_FIRST if indexed else b"")
 
 
 def _read(head: bytes, *, indexed: bool) -> tuple[Key, tuple[int, ...], int]:
@@ -102,11 +100,3 @@ def _zigzag(head: bytes, place: int) -> tuple[int, int]:
         if byte < 0x80:  # noqa: PLR2004  # the bit that says that another byte follows
             return (number >> 1) ^ -(number & 1), place + shift + 1
     raise FrameError("the indexes of a message are truncated")
-
-
-def _varint(number: int) -> bytes:
-    rest, head = number << 1, bytearray()  # zigzag of a non-negative number
-    while rest > 0x7F:  # noqa: PLR2004  # seven bits per byte
-        head.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes([*head, rest])
