@@ -197,8 +197,9 @@ def test_state_has_its_own_name_or_that_of_the_group() -> None:
 
 
 def test_changelogs_of_other_settings_are_found(bootstrap: str, name: str) -> None:
-    """Those of the same name with another digest, not those of a name with the same beginning."""
-    for topic in (f"{name}.changelog.bbb", f"{name}.changelog.aaa", f"{name}.changelog.ccc", f"{name}x.changelog.ddd"):
+    """Those of the same name with another digest, not the topics of another index whose name begins with this one."""
+    others = (f"{name}x.changelog.ddd", f"{name}.changelog.owner", f"{name}.changelog.changelog.eee")
+    for topic in (f"{name}.changelog.bbb", f"{name}.changelog.aaa", f"{name}.changelog.ccc", *others):
         create(bootstrap, topic)
     topics = Topics(settings(bootstrap, name))
     assert topics.other_changelogs("ccc") == [f"{name}.changelog.aaa", f"{name}.changelog.bbb"]

@@ -89,12 +89,8 @@ def matching_topics(settings: Settings, existing: Collection[str]) -> list[str]:
         settings: names and expressions.
         existing: topics that exist.
     """
-    changelog = re.compile(re.escape(_changelog_prefix(settings)) + _DIGEST)
-    others = [
-        name
-        for name in existing
-        if name != _owner(settings) and not changelog.fullmatch(name) and not name.startswith(_KAFKAS_OWN)
-    ]
+    own = {_owner(settings), *_changelogs(settings, existing)}
+    others = [name for name in existing if name not in own and not name.startswith(_KAFKAS_OWN)]
     named = [name for name in settings.input.topics if not is_expression(name)]
     expressions = filter(is_expression, settings.input.topics)
     found = {name for wanted in expressions for name in others if topic_matches(wanted, name)}
@@ -114,6 +110,12 @@ def _owner(settings: Settings) -> str:
 
 def _changelog_prefix(settings: Settings) -> str:
     return f"{_state_name(settings)}.changelog."
+
+
+def _changelogs(settings: Settings, existing: Collection[str]) -> set[str]:
+    """Return which of the existing topics are changelogs of the index, under whatever settings."""
+    changelog = re.compile(re.escape(_changelog_prefix(settings)) + _DIGEST)
+    return set(filter(changelog.fullmatch, existing))
 
 
 class Topics:
@@ -211,8 +213,7 @@ class Topics:
         Raises:
             BrokerError: the broker cannot be reached.
         """
-        prefix = _changelog_prefix(self._settings)
-        return sorted(name for name in self._existing() if name.startswith(prefix) and name != prefix + digest)
+        return sorted(_changelogs(self._settings, self._existing()) - {state_topics(self._settings, digest).changelog})
 
     def delete_records_before(self, topic: str, offset: int) -> bool:
         """Delete the records before an offset in a topic's only partition; return whether that was done.
