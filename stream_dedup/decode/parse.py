@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from datetime import date, time
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -23,6 +24,7 @@ _KINDS: dict[type, str] = {
     list: "an array",
     date: "a time",
     time: "a time of day",
+    UUID: "a UUID",
 }
 
 

@@ -287,6 +287,12 @@ def test_names_of_avro(kind: object, name: object, told: str) -> None:
     assert _of_one_field(kind, name, "id").id == told
 
 
+def test_uuid_names_something_but_is_no_text() -> None:
+    """The error calls it what it is."""
+    with pytest.raises(UndecodableError, match=r"^value is a UUID, not a string$"):
+        _of_one_field({"type": "string", "logicalType": "uuid"}, uuid.UUID(int=7), "title")
+
+
 @pytest.mark.parametrize(
     ("path", "kind", "value", "reason"),
     [
