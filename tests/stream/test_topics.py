@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
     AdminClient,
     ConfigResource,
@@ -58,11 +58,23 @@ def create(bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str,
 
 
 def configuration(bootstrap: str, topic: str) -> dict[str, str]:
-    """Return how a topic is configured."""
+    """Return how a topic is configured; one created a moment ago may not be known yet."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    entries = admin.describe_configs([resource])[resource].result(SECONDS)
-    return {name: entry.value for name, entry in entries.items()}
+    found: dict[str, str] = {}
+
+    def described() -> bool:
+        try:
+            entries = admin.describe_configs([resource])[resource].result(SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return False
+        found.update({name: entry.value for name, entry in entries.items()})
+        return True
+
+    wait_until(described, "the broker knows the topic")
+    return found
 
 
 def partitions(bootstrap: str, topic: str) -> int:
