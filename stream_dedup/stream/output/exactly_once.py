@@ -199,16 +199,17 @@ class ExactlyOnceWriter(Writer):
     def _beside(self, call: Callable[[], object]) -> None:
         """Make a call in a thread of its own: in it librdkafka ignores the timeout while a coordinator is silent.
 
+        Whatever the call raises is raised here.
+
         Raises:
-            KafkaException: as the call does.
             StuckError: the call does not return.
         """
-        errors: list[KafkaException] = []
+        errors: list[Exception] = []
 
         def make() -> None:
             try:
                 call()
-            except KafkaException as error:
+            except Exception as error:  # noqa: BLE001  # the thread would lose it
                 errors.append(error)
 
         thread = Thread(target=make, name="offsets", daemon=True)
