@@ -57,11 +57,11 @@ class Rebuild:
             RegistryError: the schema registry refuses, or has not answered when a stop is requested.
         """
         digest = digest_of(self._settings)
-        names, topics = state_topics(self._settings, digest), Topics(self._settings)
+        names, topics = state_topics(self._settings, digest), Topics(self._settings, self._give_up_if_stopping)
         _check_decided(self._settings, topics.other_changelogs(digest), self._give_up_if_stopping)
         with (
             open_store(state_directory(self._settings, digest), self._settings.state) as store,
-            closing(make_writer(self._settings, names.changelog, lambda: None)) as writer,
+            closing(make_writer(self._settings, names.changelog, self._give_up_if_stopping)) as writer,
         ):
             engine = Deduplicator(settings=self._settings, store=store)
             check_own(engine.state.place, names.changelog)
