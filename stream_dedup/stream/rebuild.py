@@ -53,7 +53,7 @@ class Rebuild:
         Raises:
             StoreError: the directory is in use, or cannot be read or written.
             FencedError: a service with these settings has started in the meantime.
-            BrokerError: the broker refuses, or gives no answer.
+            BrokerError: the broker refuses, or gives no answer; or a stop is requested before anything is judged.
             RegistryError: the schema registry refuses, or has not answered when a stop is requested.
         """
         digest = digest_of(self._settings)
@@ -68,7 +68,7 @@ class Rebuild:
             topics.prepare(names)
             identity = topics.identity(names.changelog)
             writer.open()
-            catch_up(engine.state, self._settings, names.changelog, identity, self._report)
+            catch_up(engine.state, self._settings, names.changelog, identity, self._report_replay)
             judged = engine.progress.judged
             with (
                 Formats(self._settings, self._await_registry) as formats,
@@ -89,6 +89,11 @@ class Rebuild:
                         raise BrokerError(f"{error}: {_AGAIN}") from None
                     self._report("messages of the input", history.done, history.total)
             return engine.progress.judged - judged
+
+    def _report_replay(self, step: str, done: int, total: int) -> None:
+        self._report(step, done, total)
+        if self._stopping.is_set():
+            raise BrokerError(f"the changelog was being replayed: {_AGAIN}")
 
     def _await_registry(self, outage: RegistryUnreachableError) -> None:
         self._recurring_faults.warning("registry_out_of_reach", error="registry", detail=str(outage))

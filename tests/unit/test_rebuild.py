@@ -1,7 +1,8 @@
-"""A stop of `state rebuild` while no broker answers."""
+"""A stop of `state rebuild` while something else than judging takes long."""
 
 import threading
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -18,11 +19,34 @@ def test_stop_is_obeyed_while_the_broker_is_silent(
 ) -> None:
     """Whether the topics are asked for, or the writer is opened: nobody has to wait until either gives up."""
     if known:
-        topics = Mock(**{"other_changelogs.return_value": [], "identity.return_value": "changelog/1"})
-        monkeypatch.setattr(rebuild_, "Topics", lambda *_: topics)
+        monkeypatch.setattr(rebuild_, "Topics", lambda *_: _topics())
+    with pytest.raises(BrokerError, match="no broker has answered before the stop: run the same command again"):
+        _stopped(tmp_path).run()
+
+
+def test_stop_is_obeyed_while_the_changelog_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rebuild that is resumed on another machine replays all that the first has judged."""
+
+    def catch_up(*given: Any) -> None:  # noqa: ANN401  # the last is called with the progress
+        for done in range(1_000):
+            given[-1]("records", done, 1_000)
+        pytest.fail("all of it was replayed")
+
+    monkeypatch.setattr(rebuild_, "Topics", lambda *_: _topics())
+    monkeypatch.setattr(rebuild_, "make_writer", lambda *_: Mock())
+    monkeypatch.setattr(rebuild_, "catch_up", catch_up)
+    with pytest.raises(BrokerError, match="the changelog was being replayed: run the same command again"):
+        _stopped(tmp_path).run()
+
+
+def _topics() -> Mock:
+    return Mock(**{"other_changelogs.return_value": [], "identity.return_value": "changelog/1"})
+
+
+def _stopped(directory: Path) -> Rebuild:
+    """Return a rebuild whose broker does not answer, and of which a stop was requested."""
     kafka = {"bootstrap.servers": "127.0.0.1:1"}
-    settings = Settings.model_validate({"state": {"directory": str(tmp_path)}, "kafka": kafka})
+    settings = Settings.model_validate({"state": {"directory": str(directory)}, "kafka": kafka})
     stopping = threading.Event()
     stopping.set()
-    with pytest.raises(BrokerError, match="before the stop: run the same command again"):
-        Rebuild(settings, lambda *_: None, stopping).run()
+    return Rebuild(settings, lambda *_: None, stopping)
