@@ -49,13 +49,13 @@ def option_parser(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
     """Return a parser of an option whose errors keep their own wording: typer would put its own before them.
 
     Args:
-        parse: raises a `ValueError`.
+        parse: raises a `ValueError`, or an `OSError` for a path that cannot be looked up.
     """
 
     def parsed(text: str) -> _Parsed:
         try:
             return parse(text)
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise typer.BadParameter(str(error)) from None
 
     return parsed
@@ -131,11 +131,11 @@ def _faults_of_files(settings: Settings) -> Iterator[str]:
         path = getattr(settings.text, name)
         if path is None:
             continue
-        if not path.is_file():
-            yield f"text.{name} = '{path}': there is no such file"
-            continue
         try:
-            reader(path)
+            if path.is_file():
+                reader(path)
+            else:
+                yield f"text.{name} = '{path}': there is no such file"
         except (OSError, ValueError) as error:
             yield f"text.{name} = '{path}': {error}"
 

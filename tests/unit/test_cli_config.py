@@ -16,6 +16,7 @@ from tests.unit.commands import Invoke, one_line, write_articles, write_texts
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 
 _ROOT = Path(__file__).parents[2]
+_TOO_LONG = "x" * 300  # for a file's name: looking it up fails, as it does in a directory that is closed to the user
 
 
 def test_config_prints_the_effective_settings(invoke: Invoke) -> None:
@@ -53,6 +54,7 @@ def test_config_check_says_that_settings_are_valid(invoke: Invoke) -> None:
         ("kafka.no.such=1", "no.such"),
         ("kafka.enable.auto.commit=true", "the service requires 'false'"),
         ("text.stop_words=nowhere.txt", "text.stop_words = 'nowhere.txt': there is no such file"),
+        (f"text.stop_words={_TOO_LONG}", f"text.stop_words = '{_TOO_LONG}': [Errno 36] File name too long"),
         ("nonsense", "group.name=value"),
     ],
 )

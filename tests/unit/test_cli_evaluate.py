@@ -135,6 +135,7 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
         (("--markdown", ""), "the path is empty"),
         (("-o", ""), "the path is empty"),
         (("-o", __file__), "is a file, not a directory"),
+        (("-o", "x" * 300), "'--out' / '-o': [Errno 36] File name too long"),
     ],
 )
 def test_mistakes_are_told_in_a_line(
