@@ -191,15 +191,18 @@ def _as_property(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def check_property_names(names: Iterable[str]) -> None:
+def check_property_names(names: Iterable[str], example: str) -> None:
     """Check that a client's properties have names: a value for the whole group has none.
+
+    Args:
+        names: of the properties.
+        example: a property as it is set, for the message.
 
     Raises:
         ValueError: one has none.
     """
-    for name in names:
-        if not name.strip():
-            raise ValueError(f"{name!r} is not the name of a property")
+    if not all(map(str.strip, names)):
+        raise ValueError(f"a value is set without the name of its property: write it as in {example}")
 
 
 def check_pattern(pattern: str) -> None:

@@ -46,7 +46,7 @@ class Settings(EngineSettings):
     def _registry_as_text(cls, value: object) -> object:
         given = as_text(value)
         if isinstance(given, Mapping):
-            check_property_names(given)
+            check_property_names(given, "registry.url=http://registry:8081")
             for url in str(given.get("url", "http://")).split(","):
                 check_url("registry.url", url.strip(), "registry.basic.auth.user.info")
         return given
@@ -57,7 +57,8 @@ class Settings(EngineSettings):
         given = as_text(value)
         if not isinstance(given, dict):
             return given
-        check_property_names(name.removeprefix("consumer.").removeprefix("producer.") for name in given)
+        names = (name.removeprefix("consumer.").removeprefix("producer.") for name in given)
+        check_property_names(names, "kafka.bootstrap.servers=kafka:9092")
         if not given.get("bootstrap.servers", "-").strip():
             raise ValueError("bootstrap.servers is empty: name at least one broker, as host:port")
         return {"bootstrap.servers": "127.0.0.1:9092", **given}

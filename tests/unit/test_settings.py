@@ -406,10 +406,12 @@ def test_format_of_a_topic_that_is_not_read_is_refused() -> None:
 
 
 def test_properties_without_a_name_are_refused() -> None:
-    """A value for the group itself is not a property."""
-    assert "kafka" in _faults("kafka=hunter2")
-    assert "kafka" in _faults(environment={"STREAM_DEDUP_KAFKA": "x"})
-    assert "registry: '' is not the name of a property" in _faults("registry=http://r")
+    """A value for the group itself is not a property; the message shows how one is set."""
+    named = "kafka: a value is set without the name of its property: write it as in kafka.bootstrap.servers=kafka:9092"
+    assert named in _faults("kafka=hunter2")
+    assert named in _faults("kafka.consumer.=hunter2")
+    assert named in _faults(environment={"STREAM_DEDUP_KAFKA": "x"})
+    assert "write it as in registry.url=http://registry:8081" in _faults("registry=http://r")
 
 
 def test_formats_of_topics_are_pairs() -> None:
