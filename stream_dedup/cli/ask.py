@@ -186,7 +186,7 @@ def similar_command(
     from stream_dedup.rendering.answers import similar_shown
 
     def work() -> None:
-        asked = Article(UNNAMED, text_of(file), title, url, source, scope=scope)
+        asked = Article(UNNAMED, text_of(file, settings.input.max_body_chars), title, url, source, scope=scope)
         tell_if_compiling()
         with _queries(settings) as queries:
             queries.catch_up()

@@ -84,7 +84,8 @@ def _explain_files(settings: Settings, first: Path, second: Path, state: Path | 
     from stream_dedup.engine.explain import explain
     from stream_dedup.rendering.reason import differences_shown, measures_shown
 
-    texts = text_of(first), text_of(second)
+    most = settings.input.max_body_chars
+    texts = text_of(first, most), text_of(second, most)
     tell_if_compiling()
     measures = measures_of(explain(*texts, settings, _epoch_of(settings, state)))
     if as_json:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
@@ -22,6 +22,7 @@ from stream_dedup.settings.kinds import required_path, required_utf8
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 _EXIT_UNREAD = 128 + signal.SIGPIPE
+_BYTES_OF_A_CHARACTER = 4  # in UTF-8, at most
 
 # No markup and no emoji: untrusted names and texts are shown as they are.
 _plain_console = partial(Console, markup=False, emoji=False, highlight=False)
@@ -247,21 +248,34 @@ def _exit_code(error: Exception) -> int | None:
     return next((code for kinds, code in ends if isinstance(error, kinds)), None)
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path, most: int) -> str:
     """Return the text to compare from a file, or from standard input for `-`.
+
+    Args:
+        path: of the file.
+        most: limit of `input.max_body_chars`; no more is read into memory.
 
     Raises:
         FileFormatError: there is no such file, or it is a directory, not valid UTF-8 or blank.
+        TooLongError: it is longer than an article's body may be.
         OSError: it cannot be read.
     """
+    from stream_dedup.ask.bounds import TooLongError
     from stream_dedup.files.readers import STANDARD_INPUT, FileFormatError, check_exists
 
     check_exists(path)
-    content = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
+    bytes_at_most = _BYTES_OF_A_CHARACTER * (most + 1)  # one for the mark that Windows editors put at the beginning
+    with nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else path.open("rb") as file:
+        content = file.read(bytes_at_most + 1)
+    too_long = TooLongError(f"{path} has more than {most} characters: input.max_body_chars is the limit")
+    if len(content) > bytes_at_most:
+        raise too_long
     try:
-        text = content.decode("utf-8-sig")  # Windows editors put a mark at the beginning
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path} is not valid UTF-8: {error}") from None
+    if len(text) > most:
+        raise too_long
     if not text.strip():
         raise FileFormatError(f"{path} is blank: there is nothing to compare")
     return text

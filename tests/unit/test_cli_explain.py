@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,35 @@ def test_explain_names_texts_that_it_cannot_read(invoke: Invoke, tmp_path: Path)
         1,
         True,
     )
+
+
+@pytest.mark.parametrize(("mark", "character"), [("", "a"), ("", "字"), ("\ufeff", "𠮷")])
+def test_explain_refuses_a_text_that_is_too_long_to_be_judged(
+    mark: str, character: str, invoke: Invoke, tmp_path: Path
+) -> None:
+    """One character more than a body may have is too many, whatever its length in bytes."""
+    first, second = write_texts(tmp_path)
+    second.write_text(mark + 100 * character, encoding="utf-8")
+    assert invoke("explain", first, second, "-s", "input.max_body_chars=100").exit_code == 0
+    second.write_text(mark + 101 * character, encoding="utf-8")
+    result = invoke("explain", first, second, "-s", "input.max_body_chars=100")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "b.txt has more than 100 characters: input.max_body_chars is the limit" in one_line(result.stderr)
+
+
+def test_explain_does_not_read_a_large_file_into_memory(invoke: Invoke, tmp_path: Path) -> None:
+    """It reads no more than is needed to see that the text is too long."""
+    first, second = write_texts(tmp_path)
+    with second.open("wb") as file:
+        file.truncate(200_000_000)
+    tracemalloc.start()
+    try:
+        result = invoke("explain", first, second)
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert most_bytes < 100_000_000
 
 
 def test_mark_at_the_beginning_of_a_file_is_no_difference(invoke: Invoke, tmp_path: Path) -> None:
