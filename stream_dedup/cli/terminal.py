@@ -24,6 +24,9 @@ EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 _EXIT_UNREAD = 128 + signal.SIGPIPE
 _BYTES_OF_A_CHARACTER = 4  # in UTF-8, at most
 
+# As for curses, a width of 0 is none; rich would print nothing.
+if not os.environ.get("COLUMNS", "").strip("0"):
+    os.environ.pop("COLUMNS", None)
 # No markup and no emoji: untrusted names and texts are shown as they are.
 _plain_console = partial(Console, markup=False, emoji=False, highlight=False)
 errors = _plain_console(stderr=True, soft_wrap=True)

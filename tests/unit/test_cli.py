@@ -3,6 +3,7 @@
 Knows streams and exit codes; each command has a module of its own.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -99,8 +100,10 @@ def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, .
     assert (run.returncode, run.stderr) == (1, "error: standard output: No space left on device\n")
 
 
-def test_module_runs_as_the_command() -> None:
-    """`python -m stream_dedup` is the command line."""
+@pytest.mark.parametrize("columns", ["80", "0", ""])
+def test_module_runs_as_the_command(columns: str) -> None:
+    """`python -m stream_dedup` is the command line; a terminal that is said to be 0 columns wide has no known width."""
     command = [sys.executable, "-m", "stream_dedup", "--version"]
-    done = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True)
+    environment = {**os.environ, "COLUMNS": columns}
+    done = subprocess.run(command, cwd=_ROOT, env=environment, check=True, capture_output=True, text=True)
     assert done.stdout == f"stream-dedup {__version__}\n"
