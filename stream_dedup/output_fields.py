@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from stream_dedup.article import EARLIEST_MS, LATEST_MS, Announcement, Decision, Link, Succession, Withdrawal
+from stream_dedup.article import EARLIEST_MS, LATEST_MS, Announcement, Decision, Link, Succession, Withdrawn
 from stream_dedup.output_shapes import LINK, ONLY_WHERE_TOLD
 
 _SECONDS_KEPT = 1 << 12  # cached as text: articles of the same second arrive together
@@ -58,22 +58,19 @@ def scope_json(scope: str) -> dict[str, str]:
     return {"scope": scope} if scope else {}
 
 
-def withdrawal_fields(
-    withdrawn: str, withdrawal: Withdrawal, duplicate_of: str | None, decided_ms: int
-) -> dict[str, Any]:
+def withdrawal_fields(withdrawn: Withdrawn, decided_ms: int) -> dict[str, Any]:
     """Return the announcement of a withdrawn article, with the fields of a link, for the same topic.
 
     Args:
-        withdrawn: id of the article.
-        withdrawal: the request.
-        duplicate_of: id of its cluster's canonical article from now on; None if nothing is left of the cluster.
+        withdrawn: what became of the request.
         decided_ms: time of the decision, milliseconds since 1970 in UTC.
     """
+    withdrawal = withdrawn.withdrawal
     origin = withdrawal.origin
     return {
         **_NO_LINK,
-        "id": withdrawn,
-        "duplicate_of": duplicate_of,
+        "id": withdrawn.id,
+        "duplicate_of": withdrawn.canonical,
         "relation": Announcement.WITHDRAWN,
         "url": withdrawal.url or None,
         "topic": origin.topic if origin else None,

@@ -164,7 +164,7 @@ class _Run:
 
     def _withdrawn(self, withdrawn: Withdrawn, now_ms: int, counted: Summary) -> None:
         counted.outcomes["withdrawn"] += 1
-        line = orjson.dumps(withdrawal_fields(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, now_ms))
+        line = orjson.dumps(withdrawal_fields(withdrawn, now_ms))
         self._results.links.add(line)
 
     def _dead(self, path: Path, record: Record, error: UndecodableError, counted: Summary) -> None:

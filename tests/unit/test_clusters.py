@@ -18,6 +18,7 @@ from stream_dedup.article import (
     Succession,
     SuccessionReason,
     Withdrawal,
+    Withdrawn,
 )
 from stream_dedup.engine.clusters import MOST_MEMBERS, MOST_SOURCES, Cluster, Member, Policy, cluster_fields, policy_of
 from stream_dedup.index.records.records import NOT_INDEXED
@@ -436,7 +437,7 @@ def test_announcements_have_the_fields_of_a_link() -> None:
     """All messages of the topic of duplicates have one schema; only a succession also has a reason."""
     link = Link("a", "a", Relation.NEAR, 0.9, 0.9, 3, Source.LANDMARK)
     fields = list(link_fields(Decision(Article("b", "正文"), False, 1, 0, link, False), link, _NOON))
-    assert list(withdrawal_fields("b", Withdrawal("b"), "a", _NOON)) == fields
+    assert list(withdrawal_fields(Withdrawn(Withdrawal("b"), "b", "a"), _NOON)) == fields
     assert list(succession_fields(Succession("a", "b", SuccessionReason.POLICY), _NOON)) == [
         *fields,
         "reason",
@@ -446,7 +447,7 @@ def test_announcements_have_the_fields_of_a_link() -> None:
 def test_withdrawal_is_told_with_its_message() -> None:
     """The id is the one under which the article was known; fields that do not apply are null."""
     withdrawal = Withdrawal("url:1", "https://shiqiao.example/1.html", Origin("articles.in", 3, 91, _NOON))
-    assert _told(withdrawal_fields("n-1", withdrawal, "n-2", _NOON + 5)) == {
+    assert _told(withdrawal_fields(Withdrawn(withdrawal, "n-1", "n-2"), _NOON + 5)) == {
         "id": "n-1",
         "duplicate_of": "n-2",
         "relation": Announcement.WITHDRAWN,
@@ -461,7 +462,7 @@ def test_withdrawal_is_told_with_its_message() -> None:
 
 def test_withdrawal_of_the_last_article_names_no_other() -> None:
     """Nothing is left of its cluster, and no message is known, so these fields are null."""
-    assert _told(withdrawal_fields("n-1", Withdrawal("n-1"), None, _NOON)) == {
+    assert _told(withdrawal_fields(Withdrawn(Withdrawal("n-1"), "n-1", None), _NOON)) == {
         "id": "n-1",
         "relation": "withdrawn",
         "decided_at": "2026-10-18T12:00:00.000Z",

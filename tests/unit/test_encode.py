@@ -21,6 +21,7 @@ from stream_dedup.article import (
     Succession,
     SuccessionReason,
     Withdrawal,
+    Withdrawn,
 )
 from stream_dedup.decode.fields import Paths
 from stream_dedup.decode.protobuf import ProtobufFormat
@@ -42,7 +43,7 @@ _WHOLE = Article("甲-2", "正文", origin=Origin("articles.in", 0, 7, NOON_MS +
 LINKS = {
     "link": link_fields(Decision(_COPY, False, 2**64 - 1, 0, _LINK, False), _LINK, NOON_MS + 5),
     "of a message": link_fields(Decision(_WHOLE, False, None, 3, _LINK, False), _LINK, NOON_MS),
-    "withdrawn": withdrawal_fields("a", Withdrawal("a"), None, NOON_MS),
+    "withdrawn": withdrawal_fields(Withdrawn(Withdrawal("a"), "a", None), NOON_MS),
     "succession": succession_fields(Succession("a", "b", SuccessionReason.POLICY), NOON_MS),
 }
 CLUSTERS = {

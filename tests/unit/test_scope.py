@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup import Article
-from stream_dedup.article import Decision, Link, Relation, Source, Succession, SuccessionReason, Withdrawal
+from stream_dedup.article import Decision, Link, Relation, Source, Succession, SuccessionReason, Withdrawal, Withdrawn
 from stream_dedup.engine.clusters import Cluster, Member, cluster_fields
 from stream_dedup.engine.versions import url_hash
 from stream_dedup.index.lookup.keys import BatchKeys, masked
@@ -118,7 +118,7 @@ def test_what_is_told_names_the_scope_only_where_there_is_one() -> None:
         cluster = Cluster.founded(1, Member(name_of(scope, "a"), 1, True, None, None, 2, "甲报"), None)
         return [
             link_fields(Decision(article, False, 1, 0, link, False), link, 0),
-            withdrawal_fields("b", Withdrawal("b", scope=scope), "a", 0),
+            withdrawal_fields(Withdrawn(Withdrawal("b", scope=scope), "b", "a"), 0),
             succession_fields(Succession("b", "a", SuccessionReason.MOVED, scope), 0),
             cluster_fields(cluster, 0),
         ]

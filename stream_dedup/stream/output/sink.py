@@ -56,9 +56,7 @@ class Sink:
 
     def withdrawn(self, withdrawn: Withdrawn, decided_ms: int) -> None:
         """Announce that an article was withdrawn, and what its cluster is called now."""
-        value = self._encoder.link(
-            withdrawal_fields(withdrawn.id, withdrawn.withdrawal, withdrawn.canonical, decided_ms)
-        )
+        value = self._encoder.link(withdrawal_fields(withdrawn, decided_ms))
         name = name_of(withdrawn.withdrawal.scope, withdrawn.id)
         headers = trace_headers(withdrawn.withdrawal.origin)
         self._writer.send(self._output.duplicates, name.encode(), value, headers)
