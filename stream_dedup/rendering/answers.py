@@ -5,7 +5,6 @@ Knows columns and their order; knows nothing of how an answer is found.
 
 from collections.abc import Mapping, Sequence
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -59,7 +58,7 @@ _TIMELINE = (
 
 def status_shown(status: StatusAnswer) -> RenderableType:
     """Return the table of a service's progress."""
-    judged = status.decisions or {}
+    judged = status.decisions
     return facts(
         {
             "service": f"{_service(status)}, version {status.version}",
@@ -166,20 +165,6 @@ def facts(values: Mapping[str, str | list[str]]) -> Table:
     return table
 
 
-def columns(*names: str | tuple[str, ...]) -> Table:
-    """Return a table without rows.
-
-    Args:
-        names: of the columns; those in a tuple contain numbers.
-    """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in names:
-        for one in (name,) if isinstance(name, str) else name:
-            number = not isinstance(name, str)
-            table.add_column(plain(one), justify="right" if number else "left", overflow="fold", no_wrap=number)
-    return table
-
-
 def link_shown(link: LinkAnswer) -> str:
     """Return a link's relation, measures and index on one line."""
     found = f"found by {link.candidate_source}, IDF epoch {link.idf_epoch}"
@@ -239,7 +224,7 @@ def _timeline(moments: Sequence[TimelineInterval], width: int) -> FittingTable:
     return table
 
 
-def bar(share: float, cells: int = _BAR_CELLS) -> Text:
+def bar(share: float, cells: int) -> Text:
     """Return a bar.
 
     Args:

@@ -5,13 +5,14 @@ Knows their layout; knows nothing of how they are measured.
 
 from collections.abc import Iterator, Sequence
 
+from rich import box
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from stream_dedup.ask.answers import MeasuresAnswer, ReasonAnswer, TextAnswer, WordAnswer
-from stream_dedup.rendering.answers import columns, facts, link_shown, time_shown
+from stream_dedup.rendering.answers import facts, link_shown, time_shown
 from stream_dedup.rendering.differences import Piece, Side, differences, shortened
 from stream_dedup.rendering.fitting import ByWidth
 from stream_dedup.rendering.plain import escape_control, plain
@@ -136,8 +137,10 @@ def _headings(names: tuple[str, str], width: int) -> tuple[str, str]:
 
 
 def _words_table(title: str, words: Sequence[WordAnswer], headings: tuple[str, str]) -> Table:
-    table = columns("word", headings)
-    table.title, table.title_justify = title, "left"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("word", overflow="fold")
+    for heading in headings:
+        table.add_column(plain(heading), justify="right", overflow="fold", no_wrap=True)
     for word in words:
         table.add_row(plain(word.word), *(f"{weight:.4f}" if weight else "" for weight in word.weights))
     return table
