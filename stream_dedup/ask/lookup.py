@@ -27,7 +27,7 @@ from stream_dedup.index.records.joins import Join, join_key, of_join_key, renumb
 from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of
 from stream_dedup.index.stores.store import Family
 from stream_dedup.output_fields import iso, rounded
-from stream_dedup.scope import id_of, name_of, scope_of
+from stream_dedup.scope import id_of, scope_of
 
 _MOST_JOINS = 10_000  # of a cluster: the newest are read
 
@@ -51,6 +51,8 @@ class Joined(NamedTuple):
 class Lookup:
     """Answers queries about articles and clusters, as of one moment.
 
+    An article is named by its id, preceded by its scope if it has one.
+
     Args:
         view: the state.
         duplicates: relations that make an article a duplicate.
@@ -67,9 +69,6 @@ class Lookup:
 
     def record(self, name: str) -> ArticleRecord:
         """Return the record of an article.
-
-        Args:
-            name: its id, preceded by its scope if it has one.
 
         Raises:
             UnknownArticleError: the article is not known.
@@ -91,22 +90,21 @@ class Lookup:
         """Return the record of an article by its name, None if it is not known."""
         return self._records({name}).get(name)
 
-    def article(self, article_id: str, scope: str = "") -> ArticleAnswer:
+    def article(self, name: str) -> ArticleAnswer:
         """Return what was decided on an article.
 
         Raises:
             UnknownArticleError: the article is not known.
         """
-        name = name_of(scope, article_id)
         record = self.record(name)
         cluster = self._cluster(record.cluster)
         return ArticleAnswer(
-            id=article_id,
-            scope=scope,
+            id=id_of(name),
+            scope=scope_of(name),
             decision="duplicate" if record.relation in self._duplicates else "unique",
             relation=record.relation,
             cluster=record.cluster,
-            canonical=article_id if cluster is None else id_of(cluster.canonical),
+            canonical=id_of(name if cluster is None else cluster.canonical),
             link=self.link(self.joined(name, record)),
             source=record.source,
             published_at=iso(record.published_ms),
@@ -137,7 +135,7 @@ class Lookup:
         """Return the cluster of an article.
 
         Args:
-            name: the article's id, preceded by its scope if it has one.
+            name: name of the article.
             most: the largest number of members to return.
             skipped: number of members to skip.
 
@@ -201,12 +199,7 @@ class Lookup:
         return Cluster.unpack(value) if value is not None else None
 
     def joined(self, name: str, record: ArticleRecord) -> Joined | None:
-        """Return how an article joined its cluster with its newest text; None if that is not a copy, or too long ago.
-
-        Args:
-            name: its id, preceded by its scope if it has one.
-            record: its record.
-        """
+        """Return how an article joined its cluster with its newest text; None if that is no copy, or too long ago."""
         joined = self._joined_last(name, record)
         if joined is None and record.relation is not None:
             # Each copy renews the time of the canonical article, which may itself have joined as a copy earlier.

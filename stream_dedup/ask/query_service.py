@@ -139,7 +139,7 @@ class QueryService(SelfClosing):
             StoreError: the state cannot be read.
         """
         with self._follower.view() as view:
-            return self._lookup(view).article(article_id, scope)
+            return self._lookup(view).article(name_of(scope, article_id))
 
     def cluster(self, article_id: str, scope: str = "", *, most: int = 100, skipped: int = 0) -> ClusterAnswer:
         """Return the cluster that an article is in.
