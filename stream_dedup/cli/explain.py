@@ -82,8 +82,11 @@ def explain_command(
 def _explain_files(settings: Settings, first: Path, second: Path, state: Path | None, *, as_json: bool) -> None:
     from stream_dedup.ask.measures import measures_of
     from stream_dedup.engine.explain import explain
+    from stream_dedup.files.readers import check_regular
     from stream_dedup.rendering.reason import differences_shown, measures_shown
 
+    if first == second:
+        check_regular(first)  # anything else would be empty the second time
     most = settings.input.max_body_chars
     texts = text_of(first, most), text_of(second, most)
     tell_if_compiling()

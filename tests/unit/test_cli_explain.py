@@ -105,6 +105,15 @@ def test_explain_does_not_read_a_large_file_into_memory(invoke: Invoke, tmp_path
     assert most_bytes < 100_000_000
 
 
+def test_explain_does_not_read_standard_input_twice(invoke: Invoke, tmp_path: Path) -> None:
+    """There is one text in it; it would seem to be blank. A file may be compared with itself."""
+    first, _ = write_texts(tmp_path)
+    result = invoke("explain", "-", "-")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "- cannot be read more than once: name a file" in one_line(result.stderr)
+    assert "the two texts are identical" in invoke("explain", first, first).stdout
+
+
 def test_mark_at_the_beginning_of_a_file_is_no_difference(invoke: Invoke, tmp_path: Path) -> None:
     """Windows editors put it there; it is not part of the text, and alone it is none."""
     first, second = write_texts(tmp_path)
