@@ -336,9 +336,10 @@ def _no_reason(article_id: str, relation: Relation | None, duplicates: Sequence[
     name = "name an article to compare it with (`other`, on the command line `--other`)"
     if relation in duplicates and relation is not Relation.REVISION:
         return NoReasonError(f"the article that {quoted(article_id)} is a copy of has expired or was withdrawn: {name}")
-    if relation is not None:
-        return UniqueArticleError(f"{quoted(article_id)} is a {relation} of an article, but not a copy: {name}")
-    return UniqueArticleError(f"{quoted(article_id)} is unique, not a copy: {name}")
+    if relation is Relation.REVISION:
+        return UniqueArticleError(f"{quoted(article_id)} is a revision of an article, but not a copy: {name}")
+    beside = f", though {relation}" if relation is not None else ""
+    return UniqueArticleError(f"{quoted(article_id)} is unique{beside}, not a copy: {name}")
 
 
 def _directory_of(settings: Settings) -> Path:

@@ -291,6 +291,21 @@ def test_copy_of_which_the_link_has_expired_is_still_a_copy(tmp_path: Path) -> N
     assert not isinstance(told.value, UniqueArticleError)
 
 
+def test_relation_that_makes_no_duplicate_leaves_an_article_unique(tmp_path: Path) -> None:
+    """Its link is not stored, and the message says what it was found to be."""
+    settings = Settings.model_validate(
+        {"state": {"directory": tmp_path / "state"}, "verify": {"duplicates": ["near", "redelivery"]}}
+    )
+    first, *_ = articles()
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        engine.add_batch([first, replace(first, id="again", url="")])
+        with QueryService(settings) as queries:
+            answer = queries.article("again")
+            with pytest.raises(UniqueArticleError, match="'again' is unique, though exact, not a copy: name an"):
+                queries.reason("again")
+    assert (answer.decision, answer.relation, answer.link) == ("unique", "exact", None)
+
+
 def test_revision_that_counts_as_a_duplicate_is_no_copy(tmp_path: Path) -> None:
     """Of the same article there is no second one, so nothing has expired; one of the same page is linked to it."""
     settings = Settings.model_validate(
