@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from stream_dedup.cli.terminal import (
     EXIT_FAILED,
@@ -48,13 +47,14 @@ def stats_command(
 ) -> None:
     """Show what the state contains. A running service is not disturbed."""
     settings = settings_of(config, flags)
+    from stream_dedup.rendering.answers import facts
 
     def work() -> None:
         stats = _stats(settings)
         if as_json:
             out.print_json(orjson.dumps(stats).decode())
         else:
-            out.print(_stats_table(stats))
+            out.print(facts({name.replace("_", " "): _lines(value) for name, value in stats.items()}))
 
     run_reporting_errors(work)
 
@@ -221,21 +221,13 @@ def _places(positions: "Positions", *, from_files: bool) -> dict[str, Any]:
     }
 
 
-def _stats_table(stats: dict[str, Any]) -> Table:
-    table = Table(show_header=False, box=None)
-    table.add_column(style="bold")
-    table.add_column()
-    for name, value in stats.items():
-        if value is None:
-            continue  # a state of files does not have it
-        if isinstance(value, dict):
-            lines = [f"{key} {item:,}" for key, item in value.items()]
-        elif isinstance(value, list):
-            lines = [_line(item) for item in value]
-        else:
-            lines = [f"{value:,}" if isinstance(value, int) else str(value)]
-        table.add_row(name.replace("_", " "), "\n".join(lines))
-    return table
+def _lines(value: object) -> list[str]:
+    """Return the lines of a figure; none if the state does not have it."""
+    if isinstance(value, dict):
+        return [f"{key} {item:,}" for key, item in value.items()]
+    if isinstance(value, list):
+        return [_line(item) for item in value]
+    return [] if value is None else [f"{value:,}" if isinstance(value, int) else str(value)]
 
 
 def _line(item: object) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_dedup.cli.terminal import out
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.files.run_positions import RunPositions
 from stream_dedup.index.records.ledger import Positions
@@ -133,6 +134,18 @@ def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, arti
     assert "--state" in invoke("state", "snapshot", tmp_path / "copy", *flags).stdout
     again = invoke("dedup", articles, "-o", tmp_path / "again", "--state", tmp_path / "copy")
     assert ("redelivery" in again.stdout, "unique" in again.stdout) == (True, False)
+
+
+def test_stats_are_whole_on_a_narrow_terminal(
+    invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long paths take several lines, what a terminal would obey is shown, and figures without a value are left out."""
+    file = articles.rename(tmp_path / "\x1b[2J.jsonl")
+    invoke("dedup", file, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    monkeypatch.setattr(out, "width", 40)
+    shown = invoke("state", "stats", "--set", f"state.directory={tmp_path / 'state'}").stdout
+    assert f"file{tmp_path}/␛[2J.jsonl,lines" in "".join(shown.split())
+    assert "other states" not in shown
 
 
 def test_fault_in_a_state_of_files_is_mended_from_them(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
