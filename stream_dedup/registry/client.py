@@ -44,14 +44,28 @@ def make_client(properties: Mapping[str, str]) -> SchemaRegistryClient:
         if name in properties:
             raise SettingsError(f"registry.{name}: remove it, since the service itself retries for as long as it takes")
     for name, value in properties.items():
-        if name.endswith(".location") and not Path(value).exists():  # the client's own error does not say which one
-            raise SettingsError(f"registry.{name} = {value!r}: there is no such file")
+        if name.endswith(".location"):
+            _check_there(name, value)
+    given = {name: _number(name, value) if name in _NUMBERS else value for name, value in properties.items()}
+    ours = {"timeout": _TIMEOUT_SECONDS, "max.retries": 0, **_authorities(properties)}
     try:
-        given = {name: _number(name, value) if name in _NUMBERS else value for name, value in properties.items()}
-        ours = {"timeout": _TIMEOUT_SECONDS, "max.retries": 0, **_authorities(properties)}
         return SchemaRegistryClient.new_client(ours | given)
     except (OSError, ValueError, TypeError) as error:
         raise SettingsError(f"registry: {error} (a property of confluent-kafka's SchemaRegistryClient)") from None
+
+
+def _check_there(name: str, value: str) -> None:
+    """Check that a file exists: the client's own error does not say which one.
+
+    Raises:
+        SettingsError: it does not, or cannot be looked up.
+    """
+    try:
+        there = Path(value).exists()
+    except OSError as error:
+        raise SettingsError(f"registry.{name} = {value!r}: {error.strerror}") from None
+    if not there:
+        raise SettingsError(f"registry.{name} = {value!r}: there is no such file")
 
 
 def _number(name: str, value: str) -> float:

@@ -210,10 +210,11 @@ def test_each_schema_is_asked_for_once() -> None:
     ("properties", "fault"),
     [
         ({"no.such.property": "1"}, "no.such.property"),
-        ({"timeout": "soon"}, "registry.timeout"),
+        ({"timeout": "soon"}, "^registry.timeout = 'soon' is not a number$"),
         ({"max.retries": "3"}, "registry.max.retries"),
         ({"basic.auth.user.info": "hunter2"}, "basic.auth.user.info"),
         ({"ssl.ca.location": "/no/such/file.pem"}, "ssl.ca.location = '/no/such/file.pem': there is no such file"),
+        ({"ssl.ca.location": "x" * 300}, "^registry.ssl.ca.location = 'x{300}': File name too long$"),
         ({"ssl.key.location": __file__}, "ssl.certificate.location"),
     ],
 )
@@ -228,7 +229,7 @@ def test_authorities_are_the_systems_own(monkeypatch: pytest.MonkeyPatch, tmp_pa
     """If the system has no list of authorities, a registry with TLS requires the setting, one without does not."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nothing.pem"))
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "nothing"))
-    with pytest.raises(SettingsError, match=r"registry.ssl.ca.location"):
+    with pytest.raises(SettingsError, match=r"^registry.ssl.ca.location: set it to a file"):
         make_client({"url": "https://registry.example"})
 
 
