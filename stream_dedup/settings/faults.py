@@ -33,8 +33,10 @@ def _described(prefix: _Path, error: ValidationError) -> Iterator[str]:
             yield from _described(below.path, below.faults)
         elif fault["type"] == "extra_forbidden":
             yield from _unknown(path, fault["input"])
+        elif fault["type"] == "value_error" and _group(path) is not None:
+            yield _reason(path, fault)  # of a check of several settings, which names them
         else:
-            yield f"{'.'.join(path) or 'settings'}{_value(path, fault)}: {_reason(path, fault)}{_purpose(path)}"
+            yield f"{'.'.join(path)}{_value(path, fault)}: {_reason(path, fault)}{_purpose(path)}"
 
 
 def shown(names: Sequence[str], value: object) -> str:

@@ -405,6 +405,20 @@ def test_format_of_a_topic_that_is_not_read_is_refused() -> None:
     assert "'articles.im' is not one of input.topics (articles.in)" in faults
 
 
+@pytest.mark.parametrize(
+    ("flag", "fault"),
+    [
+        ("weights.idf_floor=9", "weights.idf_floor = 9.0 is not below idf_ceiling = 9.0"),
+        ("input.format=avro", "input: the format avro requires registry.url"),
+        ("output.unique=articles.in", "input.topics: 'articles.in' matches output.unique = 'articles.in': the service"),
+        ("api.host=0.0.0.0", "api.host = '0.0.0.0' can be reached from other machines: set an api.token"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_named_once(flag: str, fault: str) -> None:
+    """The message names them, so that their group need not be named before it."""
+    assert _faults(flag).startswith(fault)
+
+
 def test_properties_without_a_name_are_refused() -> None:
     """A value for the group itself is not a property; the message shows how one is set."""
     named = "kafka: a value is set without the name of its property: write it as in kafka.bootstrap.servers=kafka:9092"
