@@ -115,16 +115,13 @@ class QueryService(SelfClosing):
         with suppress(BrokerError, RegistryError):
             self.latest(1)
 
-    def catch_up(self, seconds: float = _CATCH_UP_SECONDS) -> None:
+    def catch_up(self) -> None:
         """Refresh until a search sees every entry; give up if the writer adds entries faster.
-
-        Args:
-            seconds: time limit.
 
         Raises:
             StoreError: the state is gone, or cannot be read.
         """
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + _CATCH_UP_SECONDS
         self._searched_until = deadline
         unseen, before = self._unseen(), -1
         while unseen not in {0, before} and time.monotonic() < deadline:
