@@ -17,7 +17,7 @@ from stream_dedup.cli.plan import plan_command
 from stream_dedup.cli.run import run_command
 from stream_dedup.cli.state import app as state_app
 from stream_dedup.cli.tail import tail_command
-from stream_dedup.cli.terminal import out, reporting_output_errors
+from stream_dedup.cli.terminal import open_closed_streams, out, reporting_output_errors
 from stream_dedup.signals import exit_at_once_on_signals
 from stream_dedup.version import __version__
 
@@ -52,6 +52,7 @@ app.add_typer(evaluate_app, name="evaluate", rich_help_panel="Research")
 
 def main() -> None:
     """Run the command line."""
+    open_closed_streams()
     exit_at_once_on_signals()
     with reporting_output_errors():
         app()

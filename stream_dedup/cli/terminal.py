@@ -21,6 +21,7 @@ from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.settings.kinds import required_path, required_utf8
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
 _EXIT_UNREAD = 128 + signal.SIGPIPE
 _BYTES_OF_A_CHARACTER = 4  # in UTF-8, at most
 
@@ -197,6 +198,19 @@ def run_reporting_errors(work: Callable[[], None], fail: Fail = fail) -> None:
         if code is None:
             raise
         fail(str(error), code)
+
+
+def open_closed_streams() -> None:
+    """Open the standard streams that are closed (`2>&-`), to discard what is written to them.
+
+    Else the next file to be opened, such as one of the state, would take the place of one and receive it.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stdin = sys.stdin or os.fdopen(_STDIN)
+    sys.stdout = sys.stdout or os.fdopen(_STDOUT, "w")
+    sys.stderr = sys.stderr or os.fdopen(_STDERR, "w")
 
 
 @contextmanager

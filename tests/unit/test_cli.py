@@ -100,6 +100,16 @@ def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, .
     assert (run.returncode, run.stderr) == (1, "error: standard output: No space left on device\n")
 
 
+@pytest.mark.parametrize("closing", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["config --print", "config --reference"])
+def test_closed_streams_are_like_none_that_anybody_reads(closing: str, arguments: str) -> None:
+    """What is written to them is lost, but the command does its work."""
+    command = ["sh", "-c", f'exec "$0" -m stream_dedup {arguments} {closing}', sys.executable]
+    done = subprocess.run(command, cwd=_ROOT, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("verify" in done.stdout) is (" >&-" not in f" {closing}")
+
+
 @pytest.mark.parametrize("columns", ["80", "0", ""])
 def test_module_runs_as_the_command(columns: str) -> None:
     """`python -m stream_dedup` is the command line; a terminal that is said to be 0 columns wide has no known width."""
