@@ -5,6 +5,7 @@ Knows formats, levels and what must not be shown; knows no event.
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Collection
 
@@ -63,7 +64,8 @@ def _in_order(
 def _for_people() -> list[structlog.typing.Processor]:
     # With any other formatter the renderer warns about exceptions that are already formatted.
     plain = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
+    colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")  # https://no-color.org
+    return [structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=plain)]
 
 
 def _written(text: str) -> set[str]:

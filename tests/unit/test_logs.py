@@ -52,6 +52,20 @@ def _lines(code: str) -> list[dict[str, Any]]:
     return lines
 
 
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_lines_on_a_terminal_are_coloured_unless_that_is_unwanted(
+    no_color: str, *, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NO_COLOR means what it does for the tables that commands print."""
+    monkeypatch.setenv("NO_COLOR", no_color)
+    code = """
+    sys.stderr.isatty = lambda: True
+    configure_logs(LogSettings())
+    log.info("starting")
+    """
+    assert ("\x1b[" in _told(code, "console")[1]) is coloured
+
+
 def test_fields_stand_in_json_as_they_are() -> None:
     """Chinese, newlines, quotes and invalid text are preserved, with one line per event."""
     (line,) = _lines(
