@@ -231,6 +231,7 @@ _PROCESSES = Section(
         lines(
             "Memory",
             Series("stream_dedup_memory_bytes{$of}", "{{instance}} {{kind}}"),
+            Series("stream_dedup_memory_limited_bytes{$of}", "{{instance}} under the limit"),
             Series("stream_dedup_memory_limit_bytes{$of}", "{{instance}} limit"),
             unit="bytes",
             width=6,

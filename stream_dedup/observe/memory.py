@@ -1,10 +1,12 @@
-"""The memory that this process uses, by kind, and its limit.
+"""The memory that this process uses, by kind, its limit, and what all processes under that limit use.
 
 Knows where Linux reports them; on other systems nothing is shown.
 """
 
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from stream_dedup.observe.metrics import Metrics
 
@@ -15,6 +17,18 @@ _MEMBERSHIP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 _NO_LIMIT = 1 << 60  # version 1 reports a larger number if there is no limit
 
 
+class MemoryLimit(NamedTuple):
+    """The lowest memory limit that applies to a process.
+
+    Attributes:
+        size: in bytes; 0 if there is none.
+        used: anonymous memory of all processes under it, in bytes; None if unknown.
+    """
+
+    size: int
+    used: int | None
+
+
 def show_memory(metrics: Metrics) -> None:
     """Refresh the metrics of the memory in use and its limit; where they cannot be read, they stay as they are."""
     try:
@@ -22,39 +36,62 @@ def show_memory(metrics: Metrics) -> None:
     except OSError:
         # Another system, or no file descriptor is left: the other metrics are then needed most.
         return
-    for line in status.splitlines():
-        name, _, value = line.partition(":")
-        if name in _KINDS:
-            metrics.memory_bytes.labels(_KINDS[name]).set(int(value.split()[0]) * _UNIT)
-    metrics.memory_limit_bytes.set(memory_limit(_MEMBERSHIP, _GROUPS))
+    own = {
+        _KINDS[name]: int(value.split()[0]) * _UNIT
+        for name, _, value in (line.partition(":") for line in status.splitlines())
+        if name in _KINDS
+    }
+    for kind, size in own.items():
+        metrics.memory_bytes.labels(kind).set(size)
+    limit = memory_limit(_MEMBERSHIP, _GROUPS)
+    metrics.memory_limit_bytes.set(limit.size)
+    used = own.get("anonymous", 0) if limit.used is None else limit.used
+    metrics.memory_limited_bytes.set(used if limit.size else 0)
 
 
-def memory_limit(membership: Path, groups: Path) -> int:
-    """Return the memory limit of a process in bytes: the lowest of its control group and those above it; 0 for none.
+def memory_limit(membership: Path, groups: Path) -> MemoryLimit:
+    """Return the memory limit of a process: the lowest of its control group and those above it.
 
     Args:
         membership: file that lists the process's groups, of version 1 or 2.
         groups: directory where they are mounted. In a container it is the container's own group, whatever the path
             to that is outside.
     """
-    limits: list[int] = []
+    limits: list[MemoryLimit] = []
     with suppress(OSError):
         for line in membership.read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
             if not controllers:
-                limits += _limits(groups, path, "memory.max")
+                limits += _limits(groups, path, "memory.max", "anon")
             elif "memory" in controllers.split(","):
-                limits += _limits(groups / "memory", path, "memory.limit_in_bytes")
-    return min((limit for limit in limits if limit < _NO_LIMIT), default=0)
+                limits += _limits(groups / "memory", path, "memory.limit_in_bytes", "total_rss")
+    return min((limit for limit in limits if limit.size < _NO_LIMIT), key=itemgetter(0), default=MemoryLimit(0, None))
 
 
-def _limits(root: Path, path: str, name: str) -> list[int]:
-    """Return the limits of a group and of all above it, up to the root."""
+def _limits(root: Path, path: str, size: str, used: str) -> list[MemoryLimit]:
+    """Return the limits of a group and of all above it, up to the root.
+
+    Args:
+        root: directory of the uppermost group.
+        path: of the group, below it.
+        size: file with a group's limit.
+        used: name in a group's `memory.stat` of what its processes use, those of groups below it included.
+    """
     own = root / path.lstrip("/")
-    found: list[int] = []
+    found: list[MemoryLimit] = []
     for group in (own, *own.parents):
         if group.is_relative_to(root):
             # The file may be missing, or say "max".
             with suppress(OSError, ValueError):
-                found.append(int((group / name).read_text(encoding="ascii")))
+                limit = int((group / size).read_text(encoding="ascii"))
+                found.append(MemoryLimit(limit, _used(group / "memory.stat", used)))
     return found
+
+
+def _used(statistics: Path, wanted: str) -> int | None:
+    with suppress(OSError):
+        for line in statistics.read_text(encoding="ascii").splitlines():
+            name, _, value = line.partition(" ")
+            if name == wanted:
+                return int(value)
+    return None

@@ -128,6 +128,22 @@ def test_memory_is_told_by_kind(tmp_path: Path) -> None:
         assert shown()[1] - taken[1] > 48 * _MEGABYTE
 
 
+def test_memory_under_the_limit_is_what_the_system_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of all processes under the limit, or where nobody tells it this process's own; 0 without a limit."""
+    metrics, told = Metrics(), tmp_path / "cgroup"
+    told.write_text("0::/\n", encoding="utf-8")
+    monkeypatch.setattr("stream_dedup.observe.memory._MEMBERSHIP", told)
+    monkeypatch.setattr("stream_dedup.observe.memory._GROUPS", tmp_path)
+    show_memory(metrics)
+    assert _value(metrics, "memory_limited_bytes") == 0
+    (tmp_path / "memory.max").write_text("3000\n", encoding="ascii")
+    show_memory(metrics)
+    assert _value(metrics, "memory_limited_bytes") == _value(metrics, "memory_bytes", kind="anonymous") > 0
+    (tmp_path / "memory.stat").write_text("anon 2000\nfile 900\n", encoding="ascii")
+    show_memory(metrics)
+    assert (_value(metrics, "memory_limited_bytes"), _value(metrics, "memory_limit_bytes")) == (2000, 3000)
+
+
 def test_memory_stays_as_it_was_while_no_file_can_be_opened() -> None:
     """Without a file descriptor, neither the use nor the limit is known: a limit of 0 would mean that there is none."""
     metrics = Metrics()

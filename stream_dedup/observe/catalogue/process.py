@@ -39,6 +39,12 @@ class Process:
     memory_limit_bytes = gauge(
         "bytes",
         "Memory limit of the process's cgroup, such as a container's; 0 if there is none.",
-        "When the process's own memory reaches the limit, it is killed. Near the limit: raise it, or use smaller "
-        "caches (`state.cache_bytes`, `state.write_buffer_bytes`).",
+        "See `memory_limited_bytes`.",
+    )
+    memory_limited_bytes = gauge(
+        "bytes",
+        "Anonymous memory of all processes under `memory_limit_bytes`, the API's included; 0 if there is no limit. The "
+        "process's own if the system does not tell.",
+        "When it reaches the limit, a process is killed. Near the limit: raise it, or use smaller caches "
+        "(`state.cache_bytes`, `state.write_buffer_bytes`).",
     )
