@@ -21,7 +21,13 @@ def test_writes_wait_for_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     store = RocksStore(tmp_path, cache_bytes=1 << 20, write_buffer_bytes=64 << 10)
     pairs = [(number.to_bytes(8, "big"), os.urandom(20_000)) for number in range(1000)]
     waits: list[float] = []
-    monkeypatch.setattr(time, "sleep", waits.append)
+    sleep = time.sleep
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", wait)
     for first in range(0, 1000, 20):
         store.write([Put(Family.META, key, value) for key, value in pairs[first : first + 20]])
     assert list(store.items(Family.META)) == pairs
