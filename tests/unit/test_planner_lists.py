@@ -46,7 +46,7 @@ def test_runs_are_those_of_a_shelf_that_was_filled(entries: int) -> None:
         for first in range(start, start + generation, YOUNG_ENTRIES):
             stop = min(first + YOUNG_ENTRIES, start + generation)
             numbers = np.arange(first, stop, dtype=np.uint64)
-            shelf.add([KeyedPostings(numbers, numbers, np.zeros_like(numbers))], stop)
+            shelf.add([KeyedPostings(spread(numbers, 64), numbers, np.zeros_like(numbers))], stop)
             # Ending one generation begins the next.
             live = tuple(Generation(number, 0, begin) for number, begin in enumerate(starts) if begin <= stop)
             shelf.finish_merges(Progress(entries=stop, generations=live))
