@@ -44,7 +44,7 @@ with Deduplicator(settings=settings(idf={"epoch_articles": 200}, window={"days":
 """
 
 
-# The state belongs to another process, and is empty when the query service warms up.
+# The state is filled by another process, and is empty when the query service warms up.
 _FILL = """
 import sys
 from stream_dedup import Deduplicator
@@ -52,7 +52,7 @@ from tests.engine.samples import articles, settings
 
 with Deduplicator(sys.argv[1], settings(idf={"epoch_articles": 200})) as engine:
     engine.state.index.shelf.young_entries = 64
-    stream = articles()[: int(sys.argv[2])]
+    stream = articles()
     for at in range(0, len(stream), 100):
         engine.process(stream[at : at + 100])
     engine.state.index.shelf.finish_merges(engine.progress)
@@ -64,16 +64,12 @@ from stream_dedup.ask.query_service import QueryService
 from stream_dedup.settings import Settings
 from tests.engine.samples import articles
 
-def fill(count):
-    subprocess.run([sys.executable, "-c", sys.argv[2], sys.argv[1], count], check=True)
-
-fill("0")
 settings = Settings.model_validate({"state": {"directory": sys.argv[1]}, "idf": {"epoch_articles": 200}})
 with QueryService(settings) as queries:
     queries.warm_up()
     before = compiled()
     assert len(before) > 50, before
-    fill("10000")
+    subprocess.run([sys.executable, "-c", sys.argv[2], sys.argv[1]], check=True)
     queries.refresh()
     queries.catch_up()
     assert queries.status().idf_epoch > 1
@@ -93,6 +89,7 @@ def test_after_a_warm_up_a_stream_compiles_nothing() -> None:
 
 def test_after_a_warm_up_a_desk_compiles_nothing(tmp_path: Path) -> None:
     """Whatever the state comes to hold later, no query waits for a loop to compile."""
+    Deduplicator(tmp_path / "state", settings(idf={"epoch_articles": 200})).close()
     assert _told(_COMPILED + _DESK, str(tmp_path / "state"), _FILL) == "compiled []"
 
 
