@@ -138,6 +138,8 @@ def main() -> None:
     _load()
     _tell(_READY)
     while line := sys.stdin.readline():
+        if "registry.url=" in line:
+            _load_formats()
         told, telling = os.pipe()
         # The intermediate process exits right after forking, so its child is adopted by the one that asked.
         between = os.fork()
@@ -171,6 +173,11 @@ def _load() -> None:
     assert threading.active_count() == 1, "a fork would lose the other threads"
     gc.collect()
     gc.freeze()
+
+
+def _load_formats() -> None:
+    """Load what services with a registry need besides: two seconds of each, unless this process has it."""
+    import stream_dedup.decode.registered  # noqa: F401, PLC0415  # most servers do without
 
 
 def _become(job: _Job) -> None:
