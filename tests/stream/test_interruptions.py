@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("compiled")
 
 _EPOCHS = "idf.epoch_articles=100"
 _REVISIONS = "verify.duplicates=exact,near,contained,contains,revision,redelivery"
-_SMALL_BATCHES = (_EPOCHS, _REVISIONS, "commit.articles=4")
+_SMALL_BATCHES = (_EPOCHS, _REVISIONS, "commit.articles=8")
 # A static member replaces the killed one at once, instead of after the session timeout of 45 s.
 _STATIC = "kafka.consumer.group.instance.id=the-one"
 
