@@ -58,9 +58,9 @@ def background(compiled: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
         orphaned = pool.submit(_lose_broker, tmp_path_factory.mktemp("orphaned"))
         alone, loading, waiting = (
             stack.enter_context(
-                Service(tmp_path_factory.mktemp(name), dead_end, named_topics(), *more, environment=secret, loads=True)
+                Service(tmp_path_factory.mktemp(name), dead_end, named_topics(), *more, environment=secret, loads=loads)
             )
-            for name, more in (("alone", flags), ("loading", []), ("waiting", []))
+            for name, more, loads in (("alone", flags, False), ("loading", [], True), ("waiting", [], False))
         )
         yield Background(
             alone,
