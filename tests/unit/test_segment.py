@@ -89,23 +89,29 @@ def test_user_words_are_kept_whole(name: SegmenterName, cuts: dict[SegmenterName
     assert _COINED not in _cut(segmenter(name, (), hmm=False), f"记者从{_COINED}获悉")
 
 
-@pytest.mark.parametrize("name", _SEGMENTERS)
-def test_words_without_frequency_are_as_likely_as_jieba_has_them(
-    name: SegmenterName, bodies: list[str], tmp_path: Path
-) -> None:
-    """They are just likely enough not to be split, so texts without them are cut as before."""
+@pytest.fixture(scope="module")
+def rare_words(bodies: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[str]]]:
+    """A user dictionary of words without frequency, and normal texts with the words that jieba itself cuts with it."""
     chance = Random(1)
     rare = ["".join(chr(chance.randrange(0x9000, 0x9FA0)) for _ in range(4)) for _ in range(300)]
     listed = [_COINED, "获悉公司", *rare, "在线教育平台"]
-    path = tmp_path / "words.txt"
+    path = tmp_path_factory.mktemp("rare") / "words.txt"
     path.write_text("".join(f"{word}\n" for word in listed), encoding="utf-8")
     reference = jieba.Tokenizer()
     with path.open(encoding="utf-8") as lines:
         reference.load_userdict(lines)
-    cut = segmenter(name, tuple(read_user_dictionary(path)), hmm=False)
     texts = [f"记者从{_COINED}获悉公司的在线教育平台上线", "".join(rare[:9]), *bodies]
-    for text in (_NORMAL(text) for text in texts):
-        assert _cut(cut, text) == reference.lcut(text, HMM=False)
+    return path, {text: reference.lcut(text, HMM=False) for text in map(_NORMAL, texts)}
+
+
+@pytest.mark.parametrize("name", _SEGMENTERS)
+def test_words_without_frequency_are_as_likely_as_jieba_has_them(
+    name: SegmenterName, rare_words: tuple[Path, dict[str, list[str]]]
+) -> None:
+    """They are just likely enough not to be split, so texts without them are cut as before."""
+    path, expected = rare_words
+    cut = segmenter(name, tuple(read_user_dictionary(path)), hmm=False)
+    assert {text: _cut(cut, text) for text in expected} == expected
 
 
 @pytest.mark.parametrize("name", _SEGMENTERS)
