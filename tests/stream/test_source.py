@@ -232,6 +232,15 @@ def test_nothing_is_read_where_no_topic_is_taken_in(bootstrap: str) -> None:
         create_topic(bootstrap, f"{group}.in")
         produce(bootstrap, f"{group}.in", _numbered(1))
         assert _read(source, batch, 1) == [0]
+        # At full load messages are only ever read ahead.
+        create_topic(bootstrap, f"{group}.in.too")
+        produce(bootstrap, f"{group}.in.too", _numbered(1))
+
+        def both() -> bool:
+            source.take_at_once(batch)
+            return len(batch.messages) == 2
+
+        wait_until(both, "the message of the second topic")
 
 
 def test_identity_that_is_told_late_is_known_from_then_on(bootstrap: str) -> None:

@@ -55,6 +55,14 @@ class PendingCommit:
     messages: int = 0
     awaited: bool = False
 
+    def is_processed(self) -> bool:
+        """Tell whether all messages that were being processed are."""
+        return all(part.done() for part in self.parts)
+
+    def is_closed(self) -> bool:
+        """Tell whether it takes no more messages: it is due and still being processed, so they would only delay it."""
+        return self.batch.due is not None and self.batch.due <= time.monotonic() and not self.is_processed()
+
     def taken(self, while_waiting: Callable[[], None]) -> PreparedBatch:
         """Wait for all parts and join them.
 
@@ -114,8 +122,8 @@ class Reader:
             BrokerError: the broker refuses for good, for instance because rights are missing.
         """
         pending, end = self._next, time.monotonic() + _SLICE_SECONDS
-        while self._source.take(pending.batch, stopping):
-            if all(part.done() for part in pending.parts):
+        while not pending.is_closed() and self._source.take(pending.batch, stopping):
+            if pending.is_processed():
                 self._take_in(pending)
             if time.monotonic() > end:
                 return None

@@ -173,6 +173,7 @@ class Source:
 
     def take_at_once(self, batch: MessageBatch) -> None:
         """Read what has already arrived, as far as the batch has room for it; see `take`."""
+        self._look_for_topics()
         while (room := self._room(batch)) and self._take(batch, room, 0.0):
             pass
 

@@ -1,0 +1,102 @@
+"""When messages are left to the next commit, with a source and an engine that do what the test says."""
+
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stream_dedup.stream.input import reader as reader_
+from stream_dedup.stream.input.decoded import Decoded
+from stream_dedup.stream.input.message_batch import MessageBatch
+from stream_dedup.stream.input.reader import Reader
+from tests.stream.waiting import wait_until
+
+_PAST, _NOT_STOPPING = 0.0, threading.Event()
+
+
+class _Source:
+    """Messages that have arrived: each batch is due at once, and takes all of them."""
+
+    def __init__(self) -> None:
+        self.arrived: list[str] = []
+
+    def batch(self) -> MessageBatch:
+        return MessageBatch(due=_PAST)
+
+    def take(self, batch: MessageBatch, _stopping: threading.Event) -> bool:
+        self.take_at_once(batch)
+        return False
+
+    def take_at_once(self, batch: MessageBatch) -> None:
+        batch.messages += self.arrived  # type: ignore[arg-type]  # any object will do
+        self.arrived.clear()
+
+
+class _Engine:
+    """Prepares messages once it may."""
+
+    def __init__(self) -> None:
+        self.may = threading.Event()
+
+    def prepare(self, _items: object, _unless: object) -> None:
+        assert self.may.wait(10)
+
+
+@pytest.fixture
+def source() -> _Source:
+    """Nothing has arrived yet."""
+    return _Source()
+
+
+@pytest.fixture
+def engine() -> _Engine:
+    """One that is busy until it may go on."""
+    return _Engine()
+
+
+@pytest.fixture
+def reader(source: _Source, engine: _Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    """One on both; what messages hold does not matter."""
+    monkeypatch.setattr(reader_, "decode_all", lambda _messages, _decoder: Decoded([], []))
+    unused: Any = SimpleNamespace()
+    with Reader(source, unused, engine) as reader:  # type: ignore[arg-type]  # they do what the reader asks for
+        yield reader
+        engine.may.set()
+
+
+def _read(reader: Reader) -> list[object]:
+    pending = reader.read(_NOT_STOPPING)
+    return [] if pending is None else list(pending.batch.messages)
+
+
+def test_what_arrives_while_a_due_commit_is_processed_is_for_the_next(
+    reader: Reader, source: _Source, engine: _Engine
+) -> None:
+    """It would only delay it; the next commit begins with it."""
+    source.arrived = ["first"]
+    reader.read_ahead()
+    source.arrived = ["later"]
+    assert _read(reader) == ["first"]
+    reader.read_ahead()
+    engine.may.set()
+    assert _read(reader) == ["later"]
+
+
+def test_what_arrives_after_a_due_commit_was_processed_is_part_of_it(
+    reader: Reader, source: _Source, engine: _Engine
+) -> None:
+    """It would have to wait for the whole commit otherwise."""
+    engine.may.set()
+    source.arrived = ["first"]
+    reader.read_ahead()
+    wait_until(reader._next.is_processed, "the first is prepared")  # noqa: SLF001  # nothing tells it from outside
+    source.arrived = ["later"]
+    assert _read(reader) == ["first", "later"]
+
+
+def test_commit_without_messages_takes_what_arrives(reader: Reader, source: _Source) -> None:
+    """It has none to wait for."""
+    source.arrived = ["first"]
+    assert _read(reader) == ["first"]
