@@ -158,7 +158,6 @@ class Source:
         Raises:
             BrokerError: the broker refuses for good, for instance because rights are missing.
         """
-        self._look_for_topics()
         room = self._room(batch)
         if not room or stopping.is_set():
             return False
@@ -173,7 +172,6 @@ class Source:
 
     def take_at_once(self, batch: MessageBatch) -> None:
         """Read what has already arrived, as far as the batch has room for it; see `take`."""
-        self._look_for_topics()
         while (room := self._room(batch)) and self._take(batch, room, 0.0):
             pass
 
@@ -303,6 +301,7 @@ class Source:
         Returns:
             Whether there may be more at once.
         """
+        self._look_for_topics()
         # What is held may be due before anything else arrives.
         arrived = self._consumer.consume(most, min(seconds, _PIECE_SECONDS) if self._order else seconds)
         self._polled_at = time.monotonic()
