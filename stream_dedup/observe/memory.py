@@ -4,7 +4,6 @@ Knows where Linux reports them; on other systems nothing is shown.
 """
 
 from contextlib import suppress
-from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ _KINDS = {"RssAnon": "anonymous", "RssFile": "file"}
 _UNIT = 1024  # bytes in what Linux calls kB
 _MEMBERSHIP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 _NO_LIMIT = 1 << 60  # version 1 reports a larger number if there is no limit
+_USED = {"anon", "total_rss"}  # what versions 2 and 1 call the anonymous memory of a group and those below it
 
 
 class MemoryLimit(NamedTuple):
@@ -57,41 +57,44 @@ def memory_limit(membership: Path, groups: Path) -> MemoryLimit:
         groups: directory where they are mounted. In a container it is the container's own group, whatever the path
             to that is outside.
     """
-    limits: list[MemoryLimit] = []
+    limits: list[tuple[int, Path]] = []
     with suppress(OSError):
         for line in membership.read_text(encoding="utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
             if not controllers:
-                limits += _limits(groups, path, "memory.max", "anon")
+                limits += _limits(groups, path, "memory.max")
             elif "memory" in controllers.split(","):
-                limits += _limits(groups / "memory", path, "memory.limit_in_bytes", "total_rss")
-    return min((limit for limit in limits if limit.size < _NO_LIMIT), key=itemgetter(0), default=MemoryLimit(0, None))
+                limits += _limits(groups / "memory", path, "memory.limit_in_bytes")
+    if not limits:
+        return MemoryLimit(0, None)
+    size, group = min(limits)
+    return MemoryLimit(size, _used(group / "memory.stat"))
 
 
-def _limits(root: Path, path: str, size: str, used: str) -> list[MemoryLimit]:
-    """Return the limits of a group and of all above it, up to the root.
+def _limits(root: Path, path: str, name: str) -> list[tuple[int, Path]]:
+    """Return the limits of a group and of all above it, up to the root, in bytes, each with its group.
 
     Args:
         root: directory of the uppermost group.
         path: of the group, below it.
-        size: file with a group's limit.
-        used: name in a group's `memory.stat` of what its processes use, those of groups below it included.
+        name: of the file with a group's limit.
     """
     own = root / path.lstrip("/")
-    found: list[MemoryLimit] = []
+    found: list[tuple[int, Path]] = []
     for group in (own, *own.parents):
         if group.is_relative_to(root):
             # The file may be missing, or say "max".
             with suppress(OSError, ValueError):
-                limit = int((group / size).read_text(encoding="ascii"))
-                found.append(MemoryLimit(limit, _used(group / "memory.stat", used)))
+                limit = int((group / name).read_text(encoding="ascii"))
+                if limit < _NO_LIMIT:
+                    found.append((limit, group))
     return found
 
 
-def _used(statistics: Path, wanted: str) -> int | None:
+def _used(statistics: Path) -> int | None:
     with suppress(OSError):
         for line in statistics.read_text(encoding="ascii").splitlines():
             name, _, value = line.partition(" ")
-            if name == wanted:
+            if name in _USED:
                 return int(value)
     return None
