@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
-    AdminClient,
     ConfigResource,
     NewTopic,
     ResourceType,
@@ -25,7 +24,7 @@ from stream_dedup.stream.kafka.topics import StateTopics, Topics, state_topics
 from stream_dedup.stream.state.restore import restore
 from stream_dedup.stream.state.states import digest_of
 from tests.stream.messages import Incoming, produce
-from tests.stream.topics import LARGE, existing_topics
+from tests.stream.topics import LARGE, admin_of, create_topics, existing_topics, partitions_of
 from tests.stream.waiting import wait_until
 
 SECONDS = 20.0
@@ -52,15 +51,13 @@ def name() -> str:
 
 def create(bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
     """Create a topic as another program would."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, -1, config=dict(config or {}))])[topic].result(SECONDS)
-    wait_until(lambda: topic in existing_topics(bootstrap), "the broker lists the topic")
+    create_topics(bootstrap, NewTopic(topic, partitions, -1, config=dict(config or {})))
 
 
 def configuration(bootstrap: str, topic: str) -> dict[str, str]:
     """Return how a topic is configured; one created a moment ago may not be known yet."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_of(bootstrap)
     found: dict[str, str] = {}
 
     def described() -> bool:
@@ -79,8 +76,7 @@ def configuration(bootstrap: str, topic: str) -> dict[str, str]:
 
 def partitions(bootstrap: str, topic: str) -> int:
     """Return how many partitions a topic has."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    return len(admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions)
+    return len(partitions_of(admin_of(bootstrap), topic))
 
 
 def first_offset(bootstrap: str, topic: str) -> int:
