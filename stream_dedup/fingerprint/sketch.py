@@ -157,10 +157,10 @@ def resemblance(
     Let v be the smaller of the two sketches' largest values; both sketches are complete below it. The x values in
     both, the y in the first alone and the z in the second alone are what remains of the sets when each member is kept
     with probability t = v / 2^bits. As the sizes are known, the estimate of I = |A and B| is the one that makes x, y
-    and z most likely: x / I - y / (|A| - I) - z / (|B| - I) + t = 0, with variance 1 / (t (1/I + 1/(|A| - I) +
-    1/(|B| - I))) (maximum likelihood and Fisher information for Poisson counts, in the manner of Ertl 2021,
-    "SetSketch", on joint estimation with known sizes). If both sets fit into their sketches, the result is exact. An
-    empty set has nothing in common with any set.
+    and z most likely: x / I - y / (|A| - I) - z / (|B| - I) + t = 0, with variance (1 - t) / (t (1/I + 1/(|A| - I) +
+    1/(|B| - I))) (maximum likelihood for Poisson counts, in the manner of Ertl 2021, "SetSketch", on joint estimation
+    with known sizes; the factor 1 - t is that of binomial counts, which vary less the more of the sets is kept). If
+    both sets fit into their sketches, the result is exact. An empty set has nothing in common with any set.
 
     Args:
         a: sketch of the first set, ascending, shape (k,); `a_length` of its values are used; the set has `a_size`

@@ -23,7 +23,7 @@ def flip_order(probes: int, prefix_bits: int) -> I64:
 
     Sums near zero flip first (Sood and Loguinov 2011). The smallest |sums| of a text grow about linearly with
     their rank, so a set of flips costs the sum of its ranks (the most volatile bit has rank 1) and the sets are
-    ordered by cost: {}, {1}, {2}, {1, 2}, {3}, {1, 3}, {4}, ... Equal costs: fewer flips first.
+    ordered by cost: {}, {1}, {2}, {3}, {1, 2}, {4}, {1, 3}, ... Equal costs: fewer flips first.
     """
     sets: list[tuple[int, ...]] = []
     cost = 0
