@@ -123,22 +123,35 @@ def _sets(prefix_bits: int) -> _Sets:
 
 @kernel
 def _first_probes(differing: Bool, volatility: F64, prefix_bits: int, sets: _Sets) -> U16:
-    probes = np.full((len(differing), BITS), _NEVER, np.uint16)
+    """Return the number of the probe that finds each pair at each rotation, shape (n, 64); see `_probe`."""
+    probes = np.empty((len(differing), BITS), np.uint16)
     for i in range(len(differing)):
         by_volatility = np.argsort(volatility[i])
         for rotation in range(BITS):
-            flipped, rank, cost = np.uint64(0), 0, 0
-            for bit in by_volatility:
-                # The key is the leading bits of the fingerprint rotated left: bit BITS - 1 comes first.
-                if (BITS - 1 - bit - rotation) & (BITS - 1) < prefix_bits:
-                    rank += 1
-                    if differing[i, bit]:
-                        flipped |= np.uint64(1) << np.uint64(rank - 1)
-                        cost += rank
-                        if cost > sets.most:
-                            break
-            if cost <= sets.most:
-                place = np.searchsorted(sets.masks, flipped)
-                if place < len(sets.masks) and sets.masks[place] == flipped:
-                    probes[i, rotation] = sets.probes[place]
+            probes[i, rotation] = _probe(differing[i], by_volatility, rotation, prefix_bits, sets)
     return probes
+
+
+@kernel
+def _probe(differing: Bool, by_volatility: I64, rotation: int, prefix_bits: int, sets: _Sets) -> np.uint16:
+    """Return the number of the probe that finds a pair in a table rotated by `rotation` bits, `_NEVER` if none does.
+
+    Args:
+        differing: which bits of the pair differ, shape (64,).
+        by_volatility: the bits in ascending order of their |sum|, shape (64,).
+        rotation: of the table, bits.
+        prefix_bits: bits of a key.
+        sets: the sets of bit flips that are tried.
+    """
+    flipped, rank, cost = np.uint64(0), 0, 0
+    for bit in by_volatility:
+        # The key is the leading bits of the fingerprint rotated left: bit BITS - 1 comes first.
+        if (BITS - 1 - bit - rotation) & (BITS - 1) < prefix_bits:
+            rank += 1
+            if differing[bit]:
+                flipped |= np.uint64(1) << np.uint64(rank - 1)
+                cost += rank
+                if cost > sets.most:
+                    return _NEVER
+    place = np.searchsorted(sets.masks, flipped)
+    return sets.probes[place] if place < len(sets.masks) and sets.masks[place] == flipped else _NEVER
