@@ -184,12 +184,12 @@ class Cluster(NamedTuple):
             return None
         return self._one_fewer(canonical, members, *_discounted(self.sources, self.other_members, member.source))
 
-    def with_entry(self, member_id: str, entry: int, active: bool) -> "Cluster":  # noqa: FBT001  # as in Member
-        """Return the cluster with another entry for a member; unchanged if the member is not kept."""
+    def with_entry(self, member_id: str, entry: int) -> "Cluster":
+        """Return the cluster with another entry in the index for a member; unchanged if the member is not kept."""
         old = self.member(member_id)
         if old is None:
             return self
-        return self._replace(members=self._with(old, old._replace(entry=entry, active=active)))
+        return self._replace(members=self._with(old, old._replace(entry=entry, active=True)))
 
     def member(self, member_id: str) -> Member | None:
         """Return a member by its id, None if it is not kept."""

@@ -229,7 +229,7 @@ class ClusterChanges:
         self._renumber(member.id, member.entry, number)
         if member.active:
             self._joins[renumbered_key(member.entry)] = key_of(number)
-        return cluster.with_entry(member.id, number, active=True)
+        return cluster.with_entry(member.id, number)
 
     def _visible(self, member: Member, cutoff: int) -> Entries | None:
         """Return the fixed part of a member's entry as long as later articles can match it, else None."""
