@@ -13,7 +13,6 @@ from stream_dedup.trace import Trace
 
 EARLIEST_MS = -2_208_988_800_000  # 1900: earlier times, and those from the year 10000 on, are errors
 LATEST_MS = 253_402_300_800_000
-_MAX_NAME_BYTES = 65_519  # of scope and id; with the rest of a changelog key they make 65,535
 _MAX_SOURCE_CHARACTERS = 16_383  # which take at most 65,535 bytes, whatever they are
 _TEXTS = ("id", "body", "title", "url", "source", "scope")  # of an article
 _STORED = ("url", "source")  # as UTF-8, like id and scope; title and body may contain half an emoji
@@ -77,7 +76,7 @@ class Article:
                 f"published_ms of the article {self.id!r} is {self.published_ms}, not between the years 1900 and 10000"
             )
         check_type(self, "origin", Origin, "an Origin")
-        check_name(self.scope, self.id, _MAX_NAME_BYTES)
+        check_name(self.scope, self.id)
         check_encodable(self, _STORED)
         if len(self.source) > _MAX_SOURCE_CHARACTERS:
             raise ValueError(
@@ -122,7 +121,7 @@ class Withdrawal:
     def __post_init__(self) -> None:
         check_texts(self, ("id", "url", "scope"))
         check_type(self, "origin", Origin, "an Origin")
-        check_name(self.scope, self.id, _MAX_NAME_BYTES)
+        check_name(self.scope, self.id)
         check_encodable(self, ("url",))
 
     @property

@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 SEPARATOR = "\x1f"  # Unicode's unit separator: allowed in no scope and no id, so names never collide
 MAX_SCOPE_BYTES = 256
+_MAX_NAME_BYTES = 65_519  # of scope and id; with the rest of a changelog key they make 65,535
 _CACHED = 1 << 14  # hashes of recent scopes
 
 
@@ -46,13 +47,12 @@ def name_fault(name: str, most_bytes: int | None = None, setting: str = "") -> s
     return "contains U+001F, which separates scope and id" if SEPARATOR in name else ""
 
 
-def check_name(scope: str, article_id: str, most_bytes: int) -> None:
+def check_name(scope: str, article_id: str) -> None:
     """Check a scope and an id.
 
     Args:
         scope: may be empty.
         article_id: may not.
-        most_bytes: maximum length of both together with the separator, in UTF-8.
 
     Raises:
         ValueError: one of them is too long, contains the separator or cannot be encoded as UTF-8, or the id is empty.
@@ -65,8 +65,9 @@ def check_name(scope: str, article_id: str, most_bytes: int) -> None:
         ) from None
     if scope and (fault := name_fault(scope, MAX_SCOPE_BYTES)):
         raise ValueError(f"the scope {scope[:40]!r} {fault}")
-    if not 1 <= size <= most_bytes - before:
-        raise ValueError(f"the id {article_id[:40]!r} has {size} bytes, not 1 to {most_bytes - before}")
+    most = _MAX_NAME_BYTES - before
+    if not 1 <= size <= most:
+        raise ValueError(f"the id {article_id[:40]!r} has {size} bytes, not 1 to {most}")
     if fault := name_fault(article_id):
         raise ValueError(f"the id {article_id[:40]!r} {fault}")
 
