@@ -6,12 +6,12 @@ Knows what makes epochs end, runs freeze and generations begin; knows nothing of
 from collections.abc import Callable, Iterator, Sequence
 
 from stream_dedup.article import Article, Withdrawal
+from stream_dedup.engine.window import MS_PER_DAY
 from stream_dedup.settings import EngineSettings
 
 YOUNG_ENTRIES = 40  # entries after which young lists are frozen: enough for their tables to grow before that
 _EPOCH = 10  # articles: the fewest that an epoch may have
 _BATCHES, _BATCH = 30, 8
-_DAY_MS = 86_400_000
 _BEGIN_MS = 1_600_000_000_000
 _CHARACTERS = 800
 _COMMON, _HAN = 0x4E00, 4_000  # code points of Chinese characters
@@ -51,7 +51,7 @@ def questions() -> list[Article]:
 def _stream(window_days: float) -> Iterator[Article | Withdrawal]:
     """Yield articles over three windows: new ones, copies, new texts, and withdrawals."""
     for number in range(_BATCHES * _BATCH):
-        moment = _BEGIN_MS + round(3 * window_days * _DAY_MS * number / (_BATCHES * _BATCH))
+        moment = _BEGIN_MS + round(3 * window_days * MS_PER_DAY * number / (_BATCHES * _BATCH))
         kind = number % _BATCH
         text = _text(number - 1 if kind in {3, 5} else number)
         name = number - kind if kind in {2, 6} else number

@@ -17,7 +17,7 @@ from stream_dedup.settings import WindowSettings
 
 _RENEWALS = 8  # times per window that a text which is copied again and again is indexed again
 GENERATIONS_PER_WINDOW = 2  # the state holds one generation more: one to one and a half windows
-_MS_PER_DAY = 86_400_000
+MS_PER_DAY = 86_400_000
 
 
 class Moment(NamedTuple):
@@ -72,7 +72,7 @@ class Window:
     """
 
     def __init__(self, settings: WindowSettings) -> None:
-        self._length_ms = round(settings.days * _MS_PER_DAY)
+        self._length_ms = round(settings.days * MS_PER_DAY)
 
     def times(self, articles: Sequence[Article], stream_ms: int) -> Times:
         """Return the times of articles that arrive when stream time is `stream_ms`."""
