@@ -48,9 +48,10 @@ class _Part:
     terms: Terms
     titles: Terms | None
 
-    def last(self, count: int) -> "_Part":
+    def newest(self) -> "_Part":
+        """Return the last `SAMPLE_ARTICLES` articles."""
         n = len(self.fingerprints)
-        first = max(0, n - count)
+        first = max(0, n - SAMPLE_ARTICLES)
         titles = self.titles.part(first, n) if self.titles is not None else None
         return _Part(self.fingerprints[first:], self.terms.part(first, n), titles)
 
@@ -87,7 +88,7 @@ class DriftSample:
         """Return how far the fingerprints move with the weights of another epoch; None if the sample is empty."""
         if not self.parts:
             return None
-        sample = _joined(self.parts).last(SAMPLE_ARTICLES)
+        sample = _joined(self.parts).newest()
         moved, _ = fingerprinter.weighted(sample.terms, sample.titles, epoch)
         return Drift(epoch.number, np.bitwise_count(sample.fingerprints ^ moved).astype(np.int64))
 
