@@ -6,6 +6,7 @@ Knows weights and posting lists; knows nothing of what the sums mean.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array
 
 from stream_dedup.arrays import F32, F64, I32, I64
 from stream_dedup.compiled.kernel import kernel
@@ -64,9 +65,8 @@ def postings(bags: Bags, weights: F64) -> Postings:
     return Postings(_lists(matrix), _lists(matrix.tocsc()), matrix.shape[0])
 
 
-def _lists(matrix: object) -> Lists:
-    starts, others, values = matrix.indptr, matrix.indices, matrix.data  # type: ignore[attr-defined]
-    return Lists(starts.astype(np.int64), others.astype(np.int32), values.astype(np.float32))
+def _lists(matrix: csr_array | csc_array) -> Lists:
+    return Lists(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float32))
 
 
 @kernel
