@@ -135,13 +135,19 @@ def _check_type(request: Request) -> None:
 
 
 def _check_parameters(request: Request, known: list[str]) -> None:
-    """Check that all parameters are known.
+    """Check that all parameters are known, and none occurs more than once.
 
     Raises:
-        RefusedError: one is not.
+        RefusedError: one is not, or does.
     """
-    unknown = next((name for name in request.query_params if name not in known), None)
-    if unknown is not None:
-        there = f"its parameters are {', '.join(known)}" if known else "it has none"
-        told = f"{quoted_input(unknown)} is not a parameter of this path: {there}"
-        raise RefusedError(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID, told)
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if name not in known:
+            there = f"its parameters are {', '.join(known)}" if known else "it has none"
+            raise _invalid(f"{quoted_input(name)} is not a parameter of this path: {there}")
+        if names.count(name) > 1:
+            raise _invalid(f"{quoted_input(name)} is given {names.count(name)} times: once is enough")
+
+
+def _invalid(told: str) -> RefusedError:
+    return RefusedError(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID, told)

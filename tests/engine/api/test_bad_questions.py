@@ -158,6 +158,22 @@ def test_unknown_parameters_are_refused(client: TestClient, path: str, told: str
 @pytest.mark.parametrize(
     ("path", "told"),
     [
+        ("/v1/article?id=x&id=y", "'id' is given 2 times"),
+        ("/v1/article?id=x&%69d=x", "'id' is given 2 times"),
+        ("/v1/cluster?limit=1&id=x&limit=&limit=2", "'limit' is given 3 times"),
+        ("/v1/reason?id=x&scope=&other=y&scope=", "'scope' is given 2 times"),
+    ],
+)
+def test_repeated_parameters_are_refused(client: TestClient, path: str, told: str) -> None:
+    """A proxy that judges the first one would let through what the last one asks for."""
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert told in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
         ("/v1/article?id=", "id: String should have at least 1 character"),
         (f"/v1/cluster?id={'x' * 8_193}", "id: String should have at most 8192 characters"),
         ("/v1/reason?id=x&other=", "other: String should have at least 1 character"),
