@@ -3,6 +3,7 @@
 Knows names and bounds of these settings; knows nothing of where values come from or who uses them.
 """
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
@@ -12,6 +13,7 @@ from stream_dedup.settings.kinds import TOPIC, TOPIC_FORM, Group, SubsetOf, chec
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _SHORTEST_TOKEN = 16
+_UNSENDABLE = re.compile(r"^ | \Z|[\x00-\x1f\x7f]")  # what is no value of an HTTP header
 
 
 class HttpSettings(Group):
@@ -72,6 +74,8 @@ class ApiSettings(Group):
     def _token_guards(self) -> Self:
         if self.token and len(self.token) < _SHORTEST_TOKEN:
             raise ValueError(f"api.token has {len(self.token)} characters, fewer than the required {_SHORTEST_TOKEN}")
+        if _UNSENDABLE.search(self.token):
+            raise ValueError("api.token has a control character, or space around it: no client can send that")
         if not self.token and self.host not in _LOOPBACK:
             raise ValueError(f"api.host = {self.host!r} can be reached from other machines: set an api.token")
         return self

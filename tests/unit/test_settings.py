@@ -419,6 +419,20 @@ def test_settings_that_do_not_go_together_are_named_once(flag: str, fault: str) 
     assert _faults(flag).startswith(fault)
 
 
+@pytest.mark.parametrize("token", ["{}\n", " {}", "{} ", "a\nb{}", "\x00{}", "\x7f{}"])
+def test_token_that_no_client_can_send_is_refused(token: str) -> None:
+    """Such as that of a file that ends with a line break: HTTP trims headers, so it would never be the one sent."""
+    told = _faults(environment={"STREAM_DEDUP_API__TOKEN": token.format("a-token-of-some-length")})
+    assert told.startswith("api.token has a control character, or space around it: no client can send that")
+    assert "a-token" not in told
+
+
+def test_token_may_be_any_printable_text() -> None:
+    """Spaces inside it and letters other than Latin are sent as they are."""
+    for token in ("correct horse battery staple", "一个不短的令牌-0123456789"):
+        assert load_settings(environment={"STREAM_DEDUP_API__TOKEN": token}).api.token == token
+
+
 def test_properties_without_a_name_are_refused() -> None:
     """A value for the group itself is not a property; the message shows how one is set."""
     named = "kafka: a value is set without the name of its property: write it as in kafka.bootstrap.servers=kafka:9092"
