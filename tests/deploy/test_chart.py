@@ -153,7 +153,9 @@ def test_a_mistake_is_found(full: Manifests) -> None:
         ({"env": {"STREAM_DEDUP_HTTP__PORT": "9999"}}, "STREAM_DEDUP_HTTP__PORT"),
         ({"persistence": {"accessModes": ["ReadWriteMany"]}}, "accessModes"),
         ({"terminationGracePeriodSeconds": 5}, "terminationGracePeriodSeconds"),
+        ({"fileSecrets": ["stream-dedup.toml"]}, "fileSecrets"),  # would be mounted over the settings
         ({"api": {"enabled": True}}, "api.tokenSecret.name"),
+        ({"api": {"enabled": True, "port": 9108, "tokenSecret": {"name": "token"}}}, "http.port"),
         ({"keda": {"enabled": True, "bootstrapServers": "kafka:9092"}}, "keda.topics"),
         ({"keda": {"enabled": True, "topics": ["articles.in"]}}, "keda.bootstrapServers"),
         ({"keda": _KEDA, "replicas": 0}, "replicas"),
