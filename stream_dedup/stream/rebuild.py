@@ -68,7 +68,14 @@ class Rebuild:
             topics.prepare(names)
             identity = topics.identity(names.changelog)
             writer.open()
-            catch_up(engine.state, self._settings, names.changelog, identity, self._report_replay)
+            catch_up(
+                engine.state,
+                self._settings,
+                names.changelog,
+                identity,
+                self._report,
+                heartbeat=self._give_up_replay_if_stopping,
+            )
             judged = engine.progress.judged
             with (
                 Formats(self._settings, self._await_registry) as formats,
@@ -90,8 +97,7 @@ class Rebuild:
                     self._report("messages of the input", history.done, history.total)
             return engine.progress.judged - judged
 
-    def _report_replay(self, step: str, done: int, total: int) -> None:
-        self._report(step, done, total)
+    def _give_up_replay_if_stopping(self) -> None:
         if self._stopping.is_set():
             raise BrokerError(f"the changelog was being replayed: {_AGAIN}")
 

@@ -1,6 +1,7 @@
 """A stop of `state rebuild` while something else than judging takes long."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -27,14 +28,22 @@ def test_stop_is_obeyed_while_the_broker_is_silent(
 def test_stop_is_obeyed_while_the_changelog_is_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rebuild that is resumed on another machine replays all that the first has judged."""
 
-    def catch_up(*given: Any) -> None:  # noqa: ANN401  # the last is called with the progress
-        for done in range(1_000):
-            given[-1]("records", done, 1_000)
+    def catch_up(*_: Any, heartbeat: Callable[[], None]) -> None:  # noqa: ANN401  # whatever else it is given
+        for _group in range(1_000):
+            heartbeat()
         pytest.fail("all of it was replayed")
 
     monkeypatch.setattr(rebuild_, "Topics", lambda *_: _topics())
     monkeypatch.setattr(rebuild_, "make_writer", lambda *_: Mock())
     monkeypatch.setattr(rebuild_, "catch_up", catch_up)
+    with pytest.raises(BrokerError, match="the changelog was being replayed: run the same command again"):
+        _stopped(tmp_path).run()
+
+
+def test_stop_is_obeyed_while_the_changelog_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker may fall silent after the writer was opened."""
+    monkeypatch.setattr(rebuild_, "Topics", lambda *_: _topics())
+    monkeypatch.setattr(rebuild_, "make_writer", lambda *_: Mock())
     with pytest.raises(BrokerError, match="the changelog was being replayed: run the same command again"):
         _stopped(tmp_path).run()
 

@@ -195,6 +195,7 @@ def catch_up(
     *,
     begin: int | None = None,
     stop: int | None = None,
+    heartbeat: Callable[[], None] = lambda: None,
 ) -> int:
     """Bring a state to the end of its changelog, or to an offset; return how many articles were replayed.
 
@@ -206,12 +207,13 @@ def catch_up(
         report: called with the progress.
         begin: offset of the first record that is needed; None for what the changelog still holds.
         stop: offset after the last record to follow; None for the end.
+        heartbeat: called between groups of commits, and while the broker is waited for; may raise to give up.
 
     Raises:
         ChangelogTruncatedError: records that are needed were deleted.
     """
-    with closing(ChangelogReader(settings, changelog)) as reader:
-        follower = ChangelogFollower(state, reader, identity, lambda: None)
+    with closing(ChangelogReader(settings, changelog, heartbeat)) as reader:
+        follower = ChangelogFollower(state, reader, identity, heartbeat)
         first, end = reader.bounds()
         if begin is not None and first > begin:
             raise ChangelogTruncatedError(
