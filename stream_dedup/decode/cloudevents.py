@@ -74,8 +74,10 @@ def _structured(value: bytes, media: str) -> Event:
 
 
 def _decoded(encoded: object) -> bytes:
+    if not isinstance(encoded, str):
+        raise _broken(f"data_base64 is {kind_of(encoded)}, not a string")
     try:
-        return base64.b64decode(str(encoded), validate=True)
+        return base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError) as error:
         raise _broken(f"data_base64: {error}") from None
 

@@ -153,11 +153,12 @@ class Decoder:
         value = self._paths.value(fields, "published_at")
         if value is None or value == "":
             return None
-        milliseconds = milliseconds_of(value, self._settings.utc_offset)
+        path = self._paths.path("published_at")
+        milliseconds = milliseconds_of(value, path, self._settings.utc_offset)
         if milliseconds - now_ms > 1000 * self._settings.max_future_seconds:
             raise UndecodableError(
                 Reason.FUTURE_TIME,
-                f"published_at = {value!r} is more than {self._settings.max_future_seconds} s ahead of the clock",
+                f"{path} = {value!r} is more than {self._settings.max_future_seconds} s ahead of the clock",
             )
         return milliseconds
 

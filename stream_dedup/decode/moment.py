@@ -15,11 +15,12 @@ from stream_dedup.decode.reason import Reason, UndecodableError
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds this would be the year 5138, as milliseconds 1973
 
 
-def milliseconds_of(value: object, utc_offset: str) -> int:
+def milliseconds_of(value: object, path: str, utc_offset: str) -> int:
     """Return a time as milliseconds since 1970 in UTC: from ISO 8601, a number of seconds or milliseconds, or a date.
 
     Args:
         value: of the field; a date may have a time of day.
+        path: of the field, for errors.
         utc_offset: of times that do not name their own.
 
     Raises:
@@ -29,15 +30,15 @@ def milliseconds_of(value: object, utc_offset: str) -> int:
     if number is not None and math.isfinite(number):
         milliseconds = round(number if abs(number) >= _MILLISECONDS_FROM else number * 1000)
     elif isinstance(value, str):
-        milliseconds = _iso_milliseconds(value, utc_offset)
+        milliseconds = _iso_milliseconds(value, path, utc_offset)
     elif isinstance(value, date):  # a datetime is one as well
-        milliseconds = _iso_milliseconds(value.isoformat(), utc_offset)
+        milliseconds = _iso_milliseconds(value.isoformat(), path, utc_offset)
     elif isinstance(value, Decimal) and value.is_finite():
-        return milliseconds_of(float(value), utc_offset)
+        return milliseconds_of(float(value), path, utc_offset)
     else:
-        raise UndecodableError(Reason.WRONG_TYPE, f"published_at is {kind_of(value)}, not a time")
+        raise UndecodableError(Reason.WRONG_TYPE, f"{path} is {kind_of(value)}, not a time")
     if not EARLIEST_MS <= milliseconds < LATEST_MS:
-        raise UndecodableError(Reason.INVALID_TIME, f"published_at = {value!r} is not between the years 1900 and 10000")
+        raise UndecodableError(Reason.INVALID_TIME, f"{path} = {value!r} is not between the years 1900 and 10000")
     return milliseconds
 
 
@@ -51,7 +52,7 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _iso_milliseconds(text: str, utc_offset: str) -> int:
+def _iso_milliseconds(text: str, path: str, utc_offset: str) -> int:
     try:
         moment = datetime.fromisoformat(text.strip().upper())  # RFC 3339 allows t and z
         if moment.tzinfo is None:
@@ -59,5 +60,5 @@ def _iso_milliseconds(text: str, utc_offset: str) -> int:
         return round(moment.timestamp() * 1000)
     except (ValueError, OverflowError):
         raise UndecodableError(
-            Reason.INVALID_TIME, f"published_at = {text[:40]!r} is neither ISO 8601 nor a number"
+            Reason.INVALID_TIME, f"{path} = {text[:40]!r} is neither ISO 8601 nor a number"
         ) from None

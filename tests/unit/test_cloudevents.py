@@ -139,6 +139,8 @@ def test_long_integers_of_an_envelope_stay_what_they_are() -> None:
         (_structured(data_base64="e30="), [_STRUCTURED], Reason.INVALID_EVENT),
         (_structured(data=..., data_base64="?"), [_STRUCTURED], Reason.INVALID_EVENT),
         (_structured(data=..., data_base64=7), [_STRUCTURED], Reason.INVALID_EVENT),
+        (_structured(data=..., data_base64=1234), [_STRUCTURED], Reason.INVALID_EVENT),
+        (_structured(data=..., data_base64=True), [_STRUCTURED], Reason.INVALID_EVENT),
         (_structured(), [("content-type", b"application/cloudevents+avro")], Reason.INVALID_EVENT),
         (_structured(), [("content-type", b"application/cloudevents-batch+json")], Reason.INVALID_EVENT),
         (_structured(data="text"), [_STRUCTURED], Reason.NOT_AN_OBJECT),

@@ -333,6 +333,13 @@ def test_fields_stand_at_dotted_paths() -> None:
     assert (article.id, article.body, article.published_ms) == ("5", "正文", _NOW)
 
 
+@pytest.mark.parametrize("moment", [True, "yesterday", "1500-01-01", "2099-01-01"])
+def test_error_about_a_time_names_its_path(moment: object) -> None:
+    """Whatever is wrong with it, the error names the path that the settings give, as of any other field."""
+    with pytest.raises(UndecodableError, match=r"^meta\.time "):
+        _decoder(fields={"published_at": "meta.time"}).decode(_message(meta={"time": moment}), _NOW)
+
+
 @pytest.mark.parametrize("document", [{}, {"doc": None}, {"doc": "正文"}, {"doc": ["正文"]}, {"doc": {"text": None}}])
 def test_path_that_leads_nowhere_is_a_missing_field(document: dict[str, object]) -> None:
     """Whatever is found where the path should continue, the body is missing, and the error names the path."""
