@@ -23,13 +23,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(directory: Path) -> Iterator[TestClient]:
     """The API without a token."""
     yield from client_of(directory)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def locked(directory: Path) -> Iterator[TestClient]:
     """The API with a token and a limit of 2 KiB."""
     yield from client_of(directory, token=TOKEN, max_body_bytes=2048)
