@@ -48,7 +48,8 @@ def produce(
     compression: str = "none",
 ) -> list[int]:
     """Write messages in order, wait until the broker has them, and return their offsets."""
-    # One request at a time keeps the order, and saves the half second that an idempotent producer takes to start.
+    # One request at a time keeps the order, and saves the half second that an idempotent producer takes to start. But
+    # what is written before the client knows the topic's partitions may come later than what is written after.
     properties: dict[str, str | int] = {
         "bootstrap.servers": bootstrap,
         "message.max.bytes": LARGE,
@@ -69,7 +70,7 @@ def produce(
         assert error is None, error
         offsets.append(message.offset() or 0)
 
-    for message in messages:
+    for number, message in enumerate(messages):
         producer.produce(
             topic,
             message.value,
@@ -79,6 +80,8 @@ def produce(
             timestamp=message.timestamp_ms,
             on_delivery=delivered,
         )
+        if not number:
+            producer.flush(ADMIN_SECONDS)
         producer.poll(0)
     assert producer.flush(30) == 0
     if transaction:

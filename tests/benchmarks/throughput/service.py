@@ -158,8 +158,9 @@ def api_of(service: Service) -> str:
 
 
 def fill(bootstrap: str, topic: str, articles: Iterable[bytes]) -> None:
-    """Produce the articles, distributed over the partitions in turn."""
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4"})
+    """Produce the articles in order, distributed over the partitions in turn."""
+    properties = {"linger.ms": 20, "compression.type": "lz4", "enable.idempotence": True}
+    producer = Producer({"bootstrap.servers": bootstrap, **properties})
     for number, article in enumerate(articles):
         producer.produce(topic, article, partition=number % PARTITIONS)
         if number % 1000 == 0:
