@@ -18,6 +18,7 @@ from stream_dedup.stream.kafka.places import Place, place_of, timestamp_of
 _WAIT_SHARE = 0.1  # of a message's age, which it may wait at most
 _FRESH_SECONDS = 0.25  # a message that is younger does not wait: a live stream is not delayed
 _SILENCE_SECONDS = 5.0  # longest wait for a partition that delivers nothing
+_TURN_SECONDS = 1.0  # what counts of it at most between two looks: in a long commit nobody listens
 _HELD_BYTES = 32 << 20  # of all partitions: one with more than its share is paused
 _LEAST_SHARE_BYTES = 1 << 20  # some fetches: a partition takes up to half a second to go on after a pause
 _RESUME_SHARE = 0.5  # of its share, at which it is resumed
@@ -62,7 +63,7 @@ class _Queue:
     size: int = 0  # in bytes
     newest: float = -inf  # timestamp of the last message that arrived
     nth: int = 0  # of the messages with this timestamp
-    silent_since: float | None = None
+    silent_since: float | None = None  # in seconds of listening
 
     def rank(self, now: float) -> tuple[bool, float, int]:
         """Return what orders the first messages of all queues."""
@@ -99,13 +100,15 @@ class TimeOrder:
         consumer: where the messages come from.
         bounded: whether a message waits for no longer than a tenth of its age on arrival, and not at all if it is
             fresh, so that a partition that is days behind does not delay live ones; and for a silent partition no
-            longer than five seconds.
+            longer than five seconds of listening.
     """
 
     def __init__(self, consumer: Pausable, *, bounded: bool) -> None:
         self._consumer = consumer
         self._bounded = bounded
         self._queues: dict[Place, _Queue] = {}
+        self._looked_at = time.monotonic()
+        self._listened = 0.0  # seconds
         self.paused: set[Place] = set()
 
     def __len__(self) -> int:
@@ -153,6 +156,8 @@ class TimeOrder:
             is_behind: tells whether a partition has messages that have not arrived.
         """
         now, to_come = time.monotonic(), None
+        self._listened += min(now - self._looked_at, _TURN_SECONDS)
+        self._looked_at = now
         heads = [
             (queue.rank(now), number, queue) for number, queue in enumerate(self._queues.values()) if queue.waiting
         ]
@@ -161,7 +166,7 @@ class TimeOrder:
         while heads and len(taken) < most:
             (waits, timestamp, _), number, queue = heads[0]
             if waits:
-                to_come = self._earliest_to_come(now, is_behind) if to_come is None else to_come
+                to_come = self._earliest_to_come(is_behind) if to_come is None else to_come
                 if timestamp > to_come:
                     break
             taken.append(queue.pop())
@@ -189,18 +194,18 @@ class TimeOrder:
             self._consumer.resume([TopicPartition(*place) for place in self.paused - ahead])
             self.paused = ahead
 
-    def _earliest_to_come(self, now: float, is_behind: Callable[[Place], bool]) -> float:
+    def _earliest_to_come(self, is_behind: Callable[[Place], bool]) -> float:
         """Return the earliest timestamp that an awaited partition may still deliver."""
         empty = (queue for queue in self._queues.values() if not queue.waiting)
-        return min((queue.newest for queue in empty if self._is_awaited(queue, now, is_behind)), default=inf)
+        return min((queue.newest for queue in empty if self._is_awaited(queue, is_behind)), default=inf)
 
-    def _is_awaited(self, queue: _Queue, now: float, is_behind: Callable[[Place], bool]) -> bool:
+    def _is_awaited(self, queue: _Queue, is_behind: Callable[[Place], bool]) -> bool:
         if not is_behind(queue.place):
             queue.silent_since = None
             return False
         if queue.silent_since is None:
-            queue.silent_since = now
-        return not self._bounded or now - queue.silent_since < _SILENCE_SECONDS
+            queue.silent_since = self._listened
+        return not self._bounded or self._listened - queue.silent_since < _SILENCE_SECONDS
 
 
 def _longest_wait(timestamp: float) -> float:
