@@ -43,8 +43,11 @@ def milliseconds_of(value: object, path: str, utc_offset: str) -> int:
 
 
 def _number(value: object) -> float | None:
-    """Return a number that represents a time, even in a string; but eight digits in a string are a date."""
-    if isinstance(value, bool) or (isinstance(value, str) and re.fullmatch(r"[0-9]{8}", value.strip())):
+    """Return a number that represents a time, even in a string; but eight digits in a string are a date.
+
+    An underscore, which Python allows within numbers, stands between a date and a time of day.
+    """
+    if isinstance(value, bool) or (isinstance(value, str) and re.fullmatch(r"\d{8}|.*_.*", value.strip())):
         return None
     try:
         return float(value) if isinstance(value, (int, float, str)) else None

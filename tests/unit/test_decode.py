@@ -138,6 +138,8 @@ def test_body_alone_is_enough() -> None:
         (_message(published_at=-3_000_000_000), Reason.INVALID_TIME),
         (_message(published_at="inf"), Reason.INVALID_TIME),
         (_message(published_at="nan"), Reason.INVALID_TIME),
+        (_message(published_at="1_792_324_800"), Reason.INVALID_TIME),
+        (_message(published_at="２０２６１０１８"), Reason.INVALID_TIME),
         (_message(published_at=1e300), Reason.INVALID_TIME),
         (_message(published_at=True), Reason.WRONG_TYPE),
         (_message(published_at=[2026, 10, 18]), Reason.WRONG_TYPE),
@@ -272,6 +274,8 @@ def test_article_without_id_and_url_is_named_by_its_content() -> None:
         "2026-10-18T20:00",
         " 2026-10-18T12:00:00.000Z ",
         "20261018T200000",
+        "20261018_200000",
+        "20261018_2000",
         _NOW // 1000,
         _NOW,
         _NOW / 1000,
@@ -296,6 +300,11 @@ def test_time_without_offset_is_in_the_zone_of_the_settings() -> None:
 def test_basic_iso_date_is_a_date() -> None:
     """`20261018` is 18 October 2026, not a second of 1970."""
     assert _published("20261018") == _published("2026-10-18")
+
+
+def test_any_other_digits_are_a_number() -> None:
+    """Twelve digits in a string are milliseconds, as the number would be, and not a date with a time of day."""
+    assert _published("202610182000") == _published(202610182000) == 202610182000
 
 
 @pytest.mark.parametrize("absent", [..., None, ""])
