@@ -108,10 +108,12 @@ def required_path(value: _Value) -> _Value:
     """Return the value of a path, unless it is empty: an unset shell variable would mean the current directory.
 
     Raises:
-        ValueError: it is empty.
+        ValueError: it is empty, or the system takes none like it.
     """
     if value == "":
         raise ValueError("the path is empty; for the current directory, write `.`")
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("a path cannot contain the character U+0000")
     return value
 
 

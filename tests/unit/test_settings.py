@@ -195,6 +195,15 @@ def test_name_of_a_property_that_is_no_utf_8_is_refused() -> None:
     assert "it is not valid UTF-8" in _faults("kafka.\udcff=1")
 
 
+@pytest.mark.parametrize("name", ["state.directory", "text.boilerplate", "text.user_dictionary"])
+def test_path_with_a_null_character_is_refused(name: str, tmp_path: Path) -> None:
+    """The system takes no such path, so the service would fail at its start, without naming the setting."""
+    group, _, setting = name.partition(".")
+    fault = _faults(file=_toml(tmp_path, f'[{group}]\n{setting} = "a\\u0000b"\n'))
+    assert fault.startswith(f"{name} = ")
+    assert "a\\x00b': a path cannot contain the character U+0000" in fault
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 elsewhere")
 def test_path_from_the_folder_of_a_file_is_utf_8(tmp_path: Path) -> None:
     """A relative path includes the folder's invalid bytes."""
