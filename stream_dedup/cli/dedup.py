@@ -24,6 +24,7 @@ from stream_dedup.cli.terminal import (
     tell_if_compiling,
 )
 from stream_dedup.counted import counted
+from stream_dedup.rendering.plain import escape_control
 from stream_dedup.signals import handle_signals, raise_by_signal
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _progress_bars(files: list[Path]) -> "Iterator[Callable[[Path, FileProgress]
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=errors) as progress:
-        tasks = {path: progress.add_task(path.name, total=None) for path in files}
+        tasks = {path: progress.add_task(escape_control(path.name), total=None) for path in files}
 
         def report(path: Path, read: "FileProgress") -> None:
             progress.update(tasks[path], completed=read.done, total=read.total or None)
@@ -122,7 +123,7 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
     from stream_dedup.files.results import has_decisions
     from stream_dedup.index.stores.store import StoreError
 
-    where = f"results in {shown(results)}"
+    where = f"results in {escape_control(shown(results))}"
     try:
         yield
     except (KeyboardInterrupt, SystemExit, OSError, StoreError):

@@ -197,6 +197,17 @@ def test_names_are_shown_as_they_are(name: str, invoke: Invoke, tmp_path: Path) 
     assert (result.exit_code, result.stderr.startswith(f"error: {name}: ")) == (2, True)
 
 
+def test_commands_to_the_terminal_in_names_are_shown(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """A file from elsewhere may have any name, and one in an error could clear the screen, or hide the error."""
+    file = articles.rename(tmp_path / "\x1b[2J.jsonl")
+    told = invoke("dedup", file, "-o", tmp_path / "\x1b[3J")
+    refused = invoke("dedup", file.with_name("\x1b[2J.txt"), "-o", tmp_path / "other")
+    assert "\x1b" not in told.output + refused.output
+    assert f"results in {tmp_path}/␛[3J" in told.stdout
+    assert "␛[2J.jsonl" in told.stderr
+    assert "␛[2J.txt: there is no such file" in refused.stderr
+
+
 def test_run_that_goes_on_with_nothing_but_dead_letters_ends_well(invoke: Invoke, tmp_path: Path) -> None:
     """A resumed run counts what was judged before; a run of nothing but dead letters fails."""
     file, out, state = tmp_path / "in.jsonl", tmp_path / "out", tmp_path / "state"
