@@ -10,7 +10,7 @@ from stream_dedup.engine.epochs import EpochState
 from stream_dedup.engine.judged import Change
 from stream_dedup.index.changelog import ChangelogError, Commit
 from stream_dedup.index.lookup.multi import MultiIndex
-from stream_dedup.index.records.counts import load_counts, load_lines
+from stream_dedup.index.records.counts import is_of_new_epoch, load_counts, load_lines
 from stream_dedup.index.records.ledger import (
     ChangelogPosition,
     Positions,
@@ -203,6 +203,8 @@ def _begun(commit: Commit) -> Iterator[int]:
     """Yield the numbers of the generations that begin in a commit."""
     if commit.steps[0].progress.steps == 1:
         yield Progress().generation
+    if not any(is_of_new_epoch(put) for step in commit.steps for put in step.counts):
+        return  # a generation begins with an epoch: where none did, withdrawals may leave all where it stood
     for progress in (step.progress for step in commit.steps):
         # An epoch ends with each generation, so the articles after the beginning of one can be told from those before.
         if progress.epoch_judged == 0 and progress.generations[-1].first_entry == progress.entries:

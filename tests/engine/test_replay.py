@@ -162,6 +162,32 @@ def test_state_without_the_beginning_of_its_window_is_known_by_it(size: int, wri
         assert any(known)
 
 
+@pytest.mark.parametrize(
+    "after_it",
+    [
+        [Withdrawal("0")],
+        [Withdrawal("unknown")],
+        [Withdrawal("0"), article("31", 0, 3, at=BEGIN + 31 * HOUR)],
+    ],
+    ids=["withdrawal", "nothing", "withdrawal and article"],
+)
+def test_commit_that_leaves_the_window_as_it_was_is_not_its_beginning(after_it: list[Item]) -> None:
+    """After a withdrawal all stands where it stood at the beginning, whose commit is missing."""
+    live, log = Deduplicator(settings=_SETTINGS), Log()
+    one, begins, two, three = ([article(f"{at}", 0, 0, at=BEGIN + at * HOUR)] for at in (0, 30, 62, 96))
+    written(live, log, [one, begins])
+    end_of_first = log.end
+    written(live, log, [after_it, two, three])
+    begin = live.state.changelog_start()
+    assert begin is not None
+    assert begin < end_of_first
+    log.cut(end_of_first)
+    copy = restored(log, _SETTINGS)
+    with live, copy:
+        assert copy.progress == live.progress
+        assert copy.state.changelog_start() is None
+
+
 def test_tables_that_were_replayed_are_probed() -> None:
     """In a replayed state, copies that only the SimHash tables find are found at once."""
     tables_alone = _SETTINGS.model_validate({**_SETTINGS.model_dump(), "landmarks": {"enabled": False}})

@@ -76,6 +76,11 @@ def epoch_puts(store: Store, epoch: Epoch) -> Iterator[Put]:
     yield from _replaced(store, b"", list(new))
 
 
+def is_of_new_epoch(put: Put) -> bool:
+    """Tell whether a write of counts is one of those that replace the stored epoch with a new one."""
+    return put.key.startswith(_EPOCH_PREFIX)
+
+
 def line_epoch_puts(store: Store, epoch: int, frozen: Counts) -> Iterator[Put]:
     """Yield the writes that replace the stored counts of lines with those that an epoch begins with."""
     new = _parts(_LINES_PREFIX + _EPOCH_PREFIX, epoch, 0, frozen) if len(frozen) else ()
