@@ -7,15 +7,22 @@ import json
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from deploy.demo.samples import sample_stream
-from stream_dedup.settings import Settings
+from stream_dedup.engine.state import State
+from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.input import history as history_
 from stream_dedup.stream.input.history import History
+from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.rebuild import Rebuild
+from stream_dedup.stream.state import replay as replay_
+from stream_dedup.stream.state.restore import opened_to_read
 from tests.stream.arguments import set_flags, write_settings
 from tests.stream.messages import Incoming, article, produce
 from tests.stream.records import collect
@@ -145,6 +152,41 @@ def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(
         admin.delete_records([rest])[rest].result(20)
         assert None in (next(batches, None) for _ in range(_MANY))
         assert history.done < size
+
+
+def test_stop_between_two_groups_of_replayed_commits_leaves_a_state_that_goes_on_from_there(
+    bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On another machine, a rebuild first replays what the first one has judged."""
+    monkeypatch.setattr(replay_, "_GROUP_ARTICLES", 4)
+    topics, size = fresh_topics(bootstrap), 12
+    bodies = [_body(sample.value) for sample in sample_stream(SEED) if sample.dead_reason is None]
+    produce(bootstrap, topics.input, [article(f"{at}", bodies[at]) for at in range(size)])
+    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as group:
+        group.commit(offsets=[TopicPartition(topics.input, 0, size)], asynchronous=False)
+    path, one_group = write_settings(tmp_path, bootstrap, topics), "commit.articles=4"
+    first, second = (
+        load_settings(path, {}, (*FLAGS, one_group, f"state.directory={tmp_path / name}")) for name in ("one", "two")
+    )
+    assert Rebuild(first, lambda *_: None, Event()).run() == size
+    stopping, replay = Event(), State.replay
+
+    def replay_and_stop(*given: Any) -> None:  # noqa: ANN401  # whatever it is given
+        replay(*given)
+        stopping.set()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(State, "replay", replay_and_stop)
+        with pytest.raises(BrokerError, match="the changelog was being replayed: run the same command again"):
+            Rebuild(second, lambda *_: None, stopping).run()
+    assert _judged(second) == 4
+    assert Rebuild(second, lambda *_: None, Event()).run() == 0
+    assert _judged(second) == size
+
+
+def _judged(settings: Settings) -> int:
+    with opened_to_read(settings) as (_, state):
+        return state.progress.judged
 
 
 def _run(site: Site, flags: tuple[str, ...]) -> tuple[int, str, str]:
