@@ -20,6 +20,8 @@ _REMEDIES = {
     "(group.min.session.timeout.ms to group.max.session.timeout.ms)",
 }
 
+_MISSING_SECONDS = 10.0  # that brokers may take to learn of a topic that was just created
+_ASK_SECONDS = 1.0  # to wait for the answer whether the topic exists
 _LOOK_SECONDS = 0.002  # a poll blocks for its full timeout, even if callbacks run meanwhile
 
 log = structlog.get_logger()
@@ -41,6 +43,7 @@ class Ownership:
         self._owner = self._joined = self._left = False
         self._term = 0
         self._fault: KafkaError | None = None
+        self._missing_since: float | None = None
         self._asking = False
         self._answer: KafkaError | None = None
         self._recurring_faults = RecurringFaults()
@@ -62,7 +65,7 @@ class Ownership:
         """Take part in the group: handle assignments and revocations, for at most this long. The first call joins it.
 
         Raises:
-            BrokerError: the broker refuses for good, for instance because rights are missing.
+            BrokerError: the broker refuses for good, for instance because rights are missing, or the topic is gone.
         """
         if not self._joined:
             # Not earlier: a member that has never polled may get the partition, and then no silence takes it away.
@@ -73,9 +76,12 @@ class Ownership:
         message = self._consumer.poll(seconds)
         if self._fault is not None:
             raise BrokerError(f"cannot take the partition of {self._topic}: {self._fault.str()}")
+        self._check_topic()
         error = message.error() if message is not None else None
         if error is None:
             return
+        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            self._missing_since = self._missing_since or time.monotonic()
         if not is_transient(error):
             remedy = _REMEDIES.get(error.code(), "")
             raise BrokerError(
@@ -113,6 +119,26 @@ class Ownership:
             self._left = True
             self._consumer.close()
             self._owner = False
+
+    def _check_topic(self) -> None:
+        """Check that the topic exists, if it was reported missing a while ago: without it nobody ever owns the index.
+
+        Raises:
+            BrokerError: it does not.
+        """
+        if self._missing_since is None or time.monotonic() - self._missing_since < _MISSING_SECONDS:
+            return
+        self._missing_since = None
+        try:
+            found = self._consumer.list_topics(self._topic, _ASK_SECONDS).topics[self._topic]
+        except KafkaException:
+            self._missing_since = time.monotonic()
+            return
+        if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise BrokerError(
+                f"the topic {self._topic} was deleted, and without it no process can own the index: start again, which "
+                "creates it"
+            )
 
     def _answered(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
         self._asking, self._answer = False, error

@@ -21,11 +21,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
 
 from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings
+from stream_dedup.stream import ownership
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.ownership import Ownership
 from tests.stream.arguments import clean_environment
 from tests.stream.messages import Incoming, produce
-from tests.stream.topics import create_topic
+from tests.stream.topics import create_topic, delete_topic
 from tests.stream.waiting import wait_until
 
 SESSION_SECONDS = 6.0
@@ -96,6 +97,16 @@ def owns(member: Ownership, *others: Ownership) -> Callable[[], bool]:
         for other in (*others, member):
             other.poll(0.02)
         return member.owner
+
+    return look
+
+
+def polled(member: Ownership) -> Callable[[], bool]:
+    """Return a condition that never becomes true, while the member keeps polling."""
+
+    def look() -> bool:
+        member.poll(0.02)
+        return False
 
     return look
 
@@ -212,6 +223,42 @@ def test_static_membership_of_the_input_does_not_delay_the_hand_over(join: Joins
     owns(first, second)()
     first.leave()
     wait_until(owns(second), "the second owns, long before the end of a session")
+
+
+@pytest.mark.parametrize("stays", [True, False], ids=["running", "leaving"])
+def test_deleted_topic_is_told(
+    bootstrap: str,
+    topic: str,
+    join: Joins,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    stays: bool,
+) -> None:
+    """Whether the owner stays or goes, each process ends with what to do: none would ever own the index again."""
+    monkeypatch.setattr(ownership, "_MISSING_SECONDS", 0.5)
+    first, second = (join(topic_metadata_refresh_interval_ms="300") for _ in range(2))
+    wait_until(owns(first), "the first owns")
+    wait_until(lambda: owns(first, second)() and len(members(bootstrap, topic)) == 2, "the second is a member")
+    delete_topic(bootstrap, topic)
+    if not stays:
+        first.leave()
+    for member in (first, second)[not stays :]:
+        with pytest.raises(BrokerError, match=f"the topic {topic} was deleted, .*: start again, which creates it"):
+            wait_until(polled(member), "an error")
+
+
+def test_topic_that_is_there_again_is_owned_again(
+    bootstrap: str, topic: str, join: Joins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker may not know a topic for a moment: that alone ends nobody."""
+    monkeypatch.setattr(ownership, "_MISSING_SECONDS", 2.0)
+    member = join(topic_metadata_refresh_interval_ms="300")
+    wait_until(owns(member), "it owns")
+    delete_topic(bootstrap, topic)
+    wait_until(lambda: not owns(member)(), "it owns no more")
+    create_topic(bootstrap, topic)
+    wait_until(owns(member), "it owns again")
+    assert all(owns(member)() for _ in range(150))
 
 
 def test_refusal_says_which_rights_are_missing(strict: str) -> None:

@@ -144,7 +144,12 @@ def ownership_properties(settings: Settings, group: str) -> dict[str, str]:
         SettingsError: a property that the service depends on is set to another value.
     """
     # The hand-over after a kill takes as long as the session: 6 s is the minimum that brokers allow by default.
-    defaults = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1500", "allow.auto.create.topics": "false"}
+    defaults = {
+        "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "1500",
+        "allow.auto.create.topics": "false",
+        "topic.metadata.refresh.interval.ms": "10000",  # until a deleted topic is noticed
+    }
     chosen = _merged("consumer", defaults, settings.kafka, _FIXED_CONSUMER)
     # A static member keeps its partition when it leaves: the next owner would wait for the end of the session.
     chosen.pop("group.instance.id", None)
