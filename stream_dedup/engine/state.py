@@ -203,12 +203,15 @@ def _begun(commit: Commit) -> Iterator[int]:
     """Yield the numbers of the generations that begin in a commit."""
     if commit.steps[0].progress.steps == 1:
         yield Progress().generation
-    if not any(is_of_new_epoch(put) for step in commit.steps for put in step.counts):
-        return  # a generation begins with an epoch: where none did, withdrawals may leave all where it stood
-    for progress in (step.progress for step in commit.steps):
-        # An epoch ends with each generation, so the articles after the beginning of one can be told from those before.
-        if progress.epoch_judged == 0 and progress.generations[-1].first_entry == progress.entries:
-            yield progress.generation
+    # An epoch ends with each generation, so the articles after the beginning of one can be told from those before.
+    # Withdrawals leave all where it stood, but only the commit in which an epoch begins has its counts.
+    begun = [
+        step.progress.generation
+        for step in commit.steps
+        if step.progress.epoch_judged == 0 and step.progress.generations[-1].first_entry == step.progress.entries
+    ]
+    if begun and any(is_of_new_epoch(put) for step in commit.steps for put in step.counts):
+        yield from begun
 
 
 def _by_generation(progress: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[list[Step]]:
