@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stream_dedup.cli.completion import complete_setting, join_words
-from stream_dedup.rendering.plain import escape_control
+from stream_dedup.rendering.plain import plain
 from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.settings.kinds import required_path, required_utf8
 
@@ -148,7 +148,7 @@ def _faults_of_files(settings: Settings) -> Iterator[str]:
 
 def tell(heading: str, line: str) -> None:
     """Print a line on standard error, after a heading in colour; what a terminal would obey is shown."""
-    errors.print(Text.assemble((heading, "bold red"), f": {escape_control(line)}"))
+    errors.print(Text.assemble((heading, "bold red"), ": ", plain(line)))
 
 
 def tell_if_compiling() -> None:
