@@ -23,6 +23,7 @@ from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.rebuild import Rebuild
 from stream_dedup.stream.state import replay as replay_
 from stream_dedup.stream.state.restore import opened_to_read
+from tests.engine.samples import bodies
 from tests.stream.arguments import set_flags, write_settings
 from tests.stream.messages import Incoming, article, produce
 from tests.stream.records import collect
@@ -103,13 +104,12 @@ def test_state_from_before_a_topic_was_made_anew_goes_on_behind_what_was_decided
     of.
     """
     topics = fresh_topics(bootstrap)
-    bodies = iter([_body(sample.value) for sample in sample_stream(SEED) if sample.dead_reason is None])
-    names = iter("abcdefghijk")
+    messages = (article(name, body) for name, body in zip("abcdefghijk", bodies(), strict=False))
     site = None
 
-    def decided(messages: int, total: int, flags: tuple[str, ...]) -> list[str]:
+    def decided(count: int, total: int, flags: tuple[str, ...]) -> list[str]:
         nonlocal site
-        produce(bootstrap, topics.input, [article(next(names), next(bodies)) for _ in range(messages)])
+        produce(bootstrap, topics.input, [next(messages) for _ in range(count)])
         with Service(tmp_path, bootstrap, topics, *FLAGS, *flags) as service:
             site = site or Site(bootstrap, topics, tmp_path, service, total)
             outputs = collect(bootstrap, topics, total, service)
@@ -160,8 +160,7 @@ def test_stop_between_two_groups_of_replayed_commits_leaves_a_state_that_goes_on
     """On another machine, a rebuild first replays what the first one has judged."""
     monkeypatch.setattr(replay_, "_GROUP_ARTICLES", 4)
     topics, size = fresh_topics(bootstrap), 12
-    bodies = [_body(sample.value) for sample in sample_stream(SEED) if sample.dead_reason is None]
-    produce(bootstrap, topics.input, [article(f"{at}", bodies[at]) for at in range(size)])
+    produce(bootstrap, topics.input, [article(f"{at}", body) for at, body in enumerate(bodies()[:size])])
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as group:
         group.commit(offsets=[TopicPartition(topics.input, 0, size)], asynchronous=False)
     path, one_group = write_settings(tmp_path, bootstrap, topics), "commit.articles=4"

@@ -14,19 +14,18 @@ from unittest.mock import DEFAULT, Mock
 import pytest
 from confluent_kafka import OFFSET_END
 
-from deploy.demo.samples import sample_stream
 from stream_dedup.engine.state import State
-from stream_dedup.engine.window import MS_PER_DAY
 from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
 from stream_dedup.stream.state import restore
 from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.state.restore import verify
 from stream_dedup.stream.state.states import other_states
-from tests.engine.model import HOUR
+from tests.engine.model import DAY, HOUR
+from tests.engine.samples import bodies
 from tests.stream.messages import Incoming, article, produce
 from tests.stream.records import collect
 from tests.stream.service import Service, run_once
-from tests.stream.state.site import FLAGS, SEED, Site, copied, running_site
+from tests.stream.state.site import FLAGS, Site, copied, running_site
 from tests.stream.topics import changelogs, delete_records, fresh_topics
 from tests.stream.waiting import wait_until
 
@@ -135,14 +134,10 @@ def test_changelog_that_has_lost_only_the_commit_with_which_its_window_begins_is
 ) -> None:
     """What is left begins with a withdrawal, after which the state stands where it stood before."""
     topics, flags = fresh_topics(bootstrap), ("commit.articles=1", "window.days=1")
-    begin_ms = int(time.time() * 1_000) - 3 * MS_PER_DAY
-    bodies = [json.loads(sample.value or b"")["body"] for sample in sample_stream(SEED) if sample.dead_reason is None]
-    sent = [article(f"{hour}", bodies[hour]) for hour in (0, 15, 31, 48)]
-    sent.insert(2, Incoming(None, b"0"))
-    timed = [
-        replace(one, timestamp_ms=begin_ms + hour * HOUR) for one, hour in zip(sent, (0, 15, 15, 31, 48), strict=True)
-    ]
-    produce(bootstrap, topics.input, timed)
+    begin_ms = int(time.time() * 1_000) - 3 * DAY
+    first, second, third, fourth = (article(f"{number}", body) for number, body in enumerate(bodies()[:4]))
+    sent = [(0, first), (15, second), (15, Incoming(None, b"0")), (31, third), (48, fourth)]
+    produce(bootstrap, topics.input, [replace(one, timestamp_ms=begin_ms + hour * HOUR) for hour, one in sent])
     with Service(tmp_path, bootstrap, topics, *flags) as service:
         site = Site(bootstrap, topics, tmp_path, service, len(sent))
         collect(bootstrap, topics, 4, service)
@@ -151,8 +146,8 @@ def test_changelog_that_has_lost_only_the_commit_with_which_its_window_begins_is
     (changelog,) = changelogs(bootstrap, topics)
     with closing(ChangelogReader(site.settings(flags), changelog)) as reader:
         reader.seek(reader.bounds()[0])
-        first = next(record.offset for record in reader.read(30, 1 << 20) if record.key[:1] == b"c")
-    delete_records(bootstrap, changelog, first + 1)
+        commit = next(record.offset for record in reader.read(30, 1 << 20) if record.key[:1] == b"c")
+    delete_records(bootstrap, changelog, commit + 1)
     assert f"{changelog} begins at" in site.refusal("restore", flags=(*flags, f"state.directory={tmp_path / 'new'}"))
 
 
