@@ -4,13 +4,11 @@ Does not know how either is done.
 """
 
 import argparse
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from deploy.broker import BrokerStartError, JarError, KafkaBroker, kafka_jars, make_startup_cache
+from deploy.interruption import interruptible
 
 
 def main() -> int:
@@ -39,20 +37,14 @@ def _options() -> argparse.Namespace:
 def _serve(data_dir: Path | None) -> int:
     """Run a broker until Ctrl-C, SIGTERM, or its own end."""
     # SIGINT too: a shell starts its background jobs with Ctrl-C ignored, and would leave this one behind.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
     try:
-        with KafkaBroker(data_dir=data_dir) as broker:
+        with interruptible(), KafkaBroker(data_dir=data_dir) as broker:
             print(broker.bootstrap, flush=True)
             status = broker.wait()
             print(f"error: the broker ended by itself with status {status}", file=sys.stderr)
             return 1
     except KeyboardInterrupt:
         return 0
-
-
-def _interrupt(_signum: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

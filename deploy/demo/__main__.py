@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FrameType
-from typing import NoReturn
 
 from confluent_kafka import KafkaException
 from rich.console import Console
@@ -32,6 +30,7 @@ from deploy.demo.screen import StreamBars, make_console, step
 from deploy.demo.service import Service, ServiceFailedError
 from deploy.demo.stream import StreamFailedError, stream_samples
 from deploy.demo.topics import Topics, demo_topics
+from deploy.interruption import ignore_signals, interruptible
 
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 128 + signal.SIGINT
 _LOOK_SECONDS = 0.5
@@ -51,10 +50,9 @@ def main() -> int:
     """Stream sample articles through the real service on a real Kafka, and show the results."""
     options = _options()
     console = make_console()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
     try:
-        return _demonstrate(console, seed=options.seed, stay=options.stay)
+        with interruptible(once=True):  # the cleanup is bounded, and takes two seconds
+            return _demonstrate(console, seed=options.seed, stay=options.stay)
     except KeyboardInterrupt:
         console.print("interrupted; nothing is left running")
         return EXIT_INTERRUPTED
@@ -70,25 +68,13 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _interrupt(_signum: int, _frame: FrameType | None) -> NoReturn:
-    """End by raising an exception."""
-    _ignore_signals()
-    raise KeyboardInterrupt
-
-
-def _ignore_signals() -> None:
-    """Let nothing cut the cleanup short: it is bounded, and takes two seconds."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-
-
 @contextmanager
 def _undisturbed_end() -> Iterator[None]:
     """Ignore signals from the end of this context on, so that the contexts around it end in order."""
     try:
         yield
     finally:
-        _ignore_signals()
+        ignore_signals()
 
 
 def _demonstrate(console: Console, *, seed: int, stay: bool) -> int:
