@@ -4,7 +4,6 @@ Runs within this process; knows nothing of the programs that are interrupted.
 """
 
 import signal
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -20,14 +19,6 @@ class _Interrupting:
     def __str__(self) -> str:
         signal.raise_signal(signal.SIGTERM)
         return "client.id"
-
-
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number", _SIGNALS)
