@@ -76,7 +76,7 @@ def _directory(text: str) -> Path:
 
 named_path = option_parser(lambda text: Path(required_path(text)))
 directory_path = option_parser(_directory)
-database_path = option_parser(lambda text: Path(required_utf8(required_path(text))))  # RocksDB accepts no other
+database_path = option_parser(lambda text: _directory(required_utf8(text)))  # RocksDB accepts no other
 
 Fail = Callable[[str, int], NoReturn]
 

@@ -138,13 +138,24 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], BinaryIO]]:
     try:
         with path.open("rb") as raw:
             if path.suffix.lower() == ".gz":
-                yield cast("IO[bytes]", gzip.GzipFile(fileobj=raw)), raw
+                yield _gunzipped(raw), raw
             elif path.suffix.lower() == ".zst":
                 yield cast("IO[bytes]", zstd.ZstdFile(raw)), raw
             else:
                 yield raw, raw
     except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
         raise FileFormatError(f"{path}: {error}") from None
+
+
+def _gunzipped(raw: io.BufferedReader) -> IO[bytes]:
+    """Return the content of a .gz file.
+
+    Raises:
+        EOFError: the file is empty: Python would take it for compressed nothing, but that has 20 bytes.
+    """
+    if not raw.peek(1):
+        raise EOFError("it is empty, so it is not a compressed file")
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
 
 
 def _progress_of(raw: BinaryIO) -> Callable[[], Progress]:

@@ -231,6 +231,15 @@ def test_run_that_goes_on_with_nothing_but_dead_letters_ends_well(invoke: Invoke
     assert invoke("dedup", file, "-o", tmp_path / "other").exit_code == 2
 
 
+def test_state_that_is_a_file_is_refused(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """It is wrong usage, told by the option's name before anything is read."""
+    result = invoke("dedup", articles, "-o", tmp_path / "out", "--state", articles)
+    assert result.exit_code == 2
+    assert "Invalid value for '--state'" in one_line(result.stderr)
+    assert "is a file, not a directory" in one_line(result.stderr)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("option", ["--out", "--state"])
 def test_empty_path_is_refused(option: str, invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """An unset shell variable gives an empty path, which would mean the current directory."""

@@ -130,7 +130,7 @@ def test_array_is_told_before_anything_is_read(begin: bytes, name: str, tmp_path
 
 
 def test_empty_files_have_no_records(tmp_path: Path) -> None:
-    """An empty file is not an error."""
+    """An empty file is not an error, unless it should be compressed: then it is one that was cut."""
     for name, content in (
         ("a.jsonl", b""),
         ("a.csv", b""),
@@ -174,6 +174,8 @@ def _flipped(content: bytes, place: int) -> bytes:
         ("bytes.parquet", b"PAR1 and no more"),
         ("cut.parquet", _contents()["a.parquet"][:-50]),
         ("empty.parquet", b""),
+        ("empty.jsonl.gz", b""),
+        ("empty.jsonl.zst", b""),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
