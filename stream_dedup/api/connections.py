@@ -10,6 +10,7 @@ import h11
 from fastapi import status
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from stream_dedup.api.guards import BROWSER_HEADERS
 from stream_dedup.api.problems import Code, problem
 
 KEEP_ALIVE_SECONDS = 10  # without a request
@@ -65,7 +66,8 @@ class Connection(H11Protocol):
         """Answer a request that is not HTTP in the common form of errors."""
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             told = problem(status.HTTP_400_BAD_REQUEST, Code.NOT_HTTP, f"this is not an HTTP request: {msg}")
-            head = h11.Response(status_code=told.status_code, headers=[*told.raw_headers, (b"connection", b"close")])
+            headers = [*told.raw_headers, *BROWSER_HEADERS.items(), (b"connection", b"close")]
+            head = h11.Response(status_code=told.status_code, headers=headers)
             for event in (head, h11.Data(data=bytes(told.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()

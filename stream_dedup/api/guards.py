@@ -19,7 +19,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {
+BROWSER_HEADERS = {
     b"content-security-policy": _POLICY.encode(),
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
@@ -102,7 +102,7 @@ class HeadAsGet:
 
 
 class BodyLimit:
-    """Refuses requests whose body is larger than allowed, without reading all of it.
+    """Refuses requests whose body is, or is announced to be, larger than allowed, without reading all of it.
 
     Args:
         app: the app that answers; it gets complete requests.
@@ -122,7 +122,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         try:
-            body = await self._body(receive)
+            body = self._refused(int(_header(scope, b"content-length") or 0)) or await self._body(receive)
         except ClientDisconnect:
             return  # nobody waits for an answer to an incomplete request
         if not isinstance(body, bytes):
@@ -135,6 +135,13 @@ class BodyLimit:
 
         await self._app(scope, replay, send)
 
+    def _refused(self, size: int) -> JSONResponse | None:
+        """Return the answer to a body of that size, announced or received, if it is too large."""
+        if size <= self._most:
+            return None
+        told = f"the body is larger than api.max_body_bytes = {self._most}"
+        return problem(status.HTTP_413_CONTENT_TOO_LARGE, Code.TOO_LARGE, told)
+
     async def _body(self, receive: Receive) -> bytes | JSONResponse:
         """Return a body, or the answer that refuses it."""
         parts, size = [], 0
@@ -146,9 +153,8 @@ class BodyLimit:
                 part = message.get("body", b"")
                 size += len(part)
                 self._held += len(part)
-                if size > self._most:
-                    told = f"the body is larger than api.max_body_bytes = {self._most}"
-                    return problem(status.HTTP_413_CONTENT_TOO_LARGE, Code.TOO_LARGE, told)
+                if refused := self._refused(size):
+                    return refused
                 if self._held > self._most_at_once:
                     return busy(f"{self._held} bytes of request bodies are being received")
                 parts.append(part)
@@ -203,7 +209,7 @@ class BrowserHeaders:
 
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_HEADERS.items()]
+                message["headers"] = [*message["headers"], *BROWSER_HEADERS.items()]
             await send(message)
 
         await self._app(scope, receive, told)

@@ -185,11 +185,12 @@ def test_connections_for_nothing_keep_nobody_out(port: int, monkeypatch: pytest.
 
 @pytest.mark.parametrize("sent", [b"\x16\x03\x01\x02\x00\x01\x00\x01", b"hello\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
 def test_what_is_no_http_is_told_so(sent: bytes, port: int) -> None:
-    """TLS, plain words and a request without a host get status 400 with JSON, as for all errors."""
+    """TLS, plain words and a request without a host get status 400 with JSON and its headers, as for all errors."""
     with _connected(port, sent) as client:
         head, _, body = _rest(client).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
     assert b"content-type: application/json" in head.lower()
+    assert b"x-content-type-options: nosniff" in head.lower()
     assert json.loads(body)["code"] == "not_http"
 
 

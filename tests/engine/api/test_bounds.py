@@ -42,6 +42,23 @@ def test_bodies_have_a_bound(locked: TestClient) -> None:
     assert small.status_code == 200
 
 
+def test_announced_body_has_a_bound(directory: Path) -> None:
+    """It is refused before any of it has come: a client that never sends it would wait half a minute otherwise."""
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        raise AssertionError("the body is not read")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    app = make_app(_unasked, settings_for(directory, max_body_bytes=1 << 10), Health(60.0))
+    scope = _similar_scope()
+    scope["headers"].append((b"content-length", b"1025"))
+    asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == 413
+
+
 def test_questions_at_once_have_a_bound(directory: Path) -> None:
     """One more is refused in the common error format; probes still answer, and the others get their answers."""
     settings, health, allowed = settings_for(directory), Health(60.0), threading.Event()
@@ -122,6 +139,10 @@ def test_fault_of_the_service_is_told_as_such(fault: type[Exception], directory:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+def _unasked() -> QueryService:
+    raise AssertionError("it was asked")
+
+
 def _similar_scope() -> dict[str, Any]:
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
     return {"type": "http", "method": "POST", "path": "/v1/similar", "query_string": b"", "headers": headers}
@@ -135,14 +156,11 @@ def test_half_a_body_is_no_question(directory: Path) -> None:
         {"type": "http.disconnect"},
     ]
 
-    def nobody() -> QueryService:
-        raise AssertionError("it was asked")
-
     async def receive() -> Message:
         return come.pop(0)
 
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(make_app(nobody, settings_for(directory), Health(60.0))(_similar_scope(), receive, send))
+    asyncio.run(make_app(_unasked, settings_for(directory), Health(60.0))(_similar_scope(), receive, send))
     assert (sent, come) == ([], [])
