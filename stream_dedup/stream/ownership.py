@@ -137,7 +137,7 @@ class Ownership:
         if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise BrokerError(
                 f"the topic {self._topic} was deleted, and without it no process can own the index: start again, which "
-                "creates it"
+                "creates it if output.create is true"
             )
 
     def _answered(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
