@@ -34,6 +34,8 @@ from stream_dedup.counted import counted
 from stream_dedup.signals import cleaning_up_on_signals
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from stream_dedup.evaluate.report.tables import Table
     from stream_dedup.evaluate.reposts import RepostSettings
     from stream_dedup.evaluate.results import Evaluation
@@ -309,12 +311,19 @@ def _reposts(seed: int, share: float, copies: float, chain: float, edits: list[s
     try:
         return RepostSettings.model_validate(given)
     except ValidationError as error:
-        fail("\n".join(_fault(fault["loc"], fault["msg"]) for fault in error.errors()), EXIT_USAGE)
+        fail("\n".join(map(_told, error.errors())), EXIT_USAGE)
 
 
-def _fault(place: tuple[int | str, ...], message: str) -> str:
-    words = message.removeprefix("Value error, ")
-    return f"--{place[0]}: {words}" if place else words
+def _told(fault: "ErrorDetails") -> str:
+    """Return an error about the settings of reposts, with the option that is wrong and its value."""
+    from stream_dedup.evaluate.reposts import RepostSettings
+    from stream_dedup.settings.faults import in_our_words
+    from stream_dedup.settings.kinds import number_wanted
+
+    if not fault["loc"]:
+        return in_our_words(fault["msg"])
+    name = str(fault["loc"][0])
+    return f"--{name} {fault['input']}: it must be {number_wanted(RepostSettings.model_fields[name])}"
 
 
 def _taken(take: Callable[[], "LoadedSet"]) -> "LoadedSet":

@@ -10,13 +10,21 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from stream_dedup.settings.kinds import PASSTHROUGH_GROUPS, NestedSettingsError, form_of, group_of, settings_in
+from stream_dedup.settings.kinds import (
+    PASSTHROUGH_GROUPS,
+    NestedSettingsError,
+    form_of,
+    group_of,
+    number_wanted,
+    settings_in,
+)
 from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
 
 _NEAR = 0.75  # similarity of whole names, by difflib: less is coincidence
 _MOST_NEAR = 3  # names suggested
 _NO_TABLE = ("model_type", "dict_type")  # pydantic's errors for a value where a table is expected
+_NO_NUMBER = ("int_", "float_", "finite_", "greater_", "less_")  # how pydantic's errors about numbers begin
 _Path = tuple[str, ...]
 
 
@@ -49,6 +57,15 @@ def shown(names: Sequence[str], value: object) -> str:
     if any(map(resembles_secret, names)):
         return REDACTED
     return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def in_our_words(message: str) -> str:
+    """Return a message of pydantic as a part of a sentence that began with the value."""
+    message = message.removeprefix("Value error, ")  # its prefix for errors of our own validators
+    for whatever in ("Input should ", "List should "):
+        if message.startswith(whatever):
+            return f"it must {message.removeprefix(whatever)}"
+    return message
 
 
 def _unknown(path: _Path, value: object) -> Iterator[str]:
@@ -84,6 +101,8 @@ def _reason(path: _Path, fault: ErrorDetails) -> str:
     field = _field(path)
     if fault["type"] == "string_pattern_mismatch" and field is not None and (words := form_of(field)):
         return f"it must be {words}"
+    if fault["type"].startswith(_NO_NUMBER) and field is not None and (words := number_wanted(field)):
+        return f"it must be {words}"
     if fault["type"] in _NO_TABLE:
         group = _group(path)
         inside = (
@@ -92,7 +111,7 @@ def _reason(path: _Path, fault: ErrorDetails) -> str:
             else ""
         )
         return f"it must be a table{inside}"
-    return fault["msg"].removeprefix("Value error, ")  # pydantic's prefix for errors of our own validators
+    return in_our_words(fault["msg"])
 
 
 def _field(path: _Path) -> FieldInfo | None:

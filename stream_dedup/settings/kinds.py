@@ -153,6 +153,32 @@ def form_of(field: FieldInfo) -> str:
     return str(extra.get("form", "")) if isinstance(extra, dict) else ""
 
 
+_BOUNDS = {
+    "ge": "at least",
+    "gt": "more than",
+    "le": "at most",
+    "lt": "less than",
+    "min_length": "length at least",
+}
+
+
+def bounds_of(field: FieldInfo) -> Iterator[tuple[str, object]]:
+    """Yield the bounds of a setting, each in words and as a value: `("at least", 1)`."""
+    for rule in field.metadata:
+        for name, words in _BOUNDS.items():
+            if (bound := getattr(rule, name, None)) is not None:
+                yield words, bound
+
+
+def number_wanted(field: FieldInfo) -> str:
+    """Return what number a setting must be, in words; empty if it need not be one."""
+    kinds = {field.annotation, *get_args(field.annotation)}
+    if not {int, float} & kinds:
+        return ""
+    bounds = " and ".join(f"{words} {bound}" for words, bound in bounds_of(field))
+    return f"a {'' if float in kinds else 'whole '}number{bounds and f', {bounds}'}"
+
+
 def split_commas(value: object) -> object:
     """Treat `a, b` as a list: the environment and flags contain only text."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value

@@ -9,16 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from stream_dedup.settings.kinds import choices_of, form_of, is_path, settings_in
+from stream_dedup.settings.kinds import bounds_of, choices_of, form_of, is_path, settings_in
 from stream_dedup.settings.schema import Settings
-
-_BOUNDS = {
-    "ge": "at least",
-    "gt": "more than",
-    "le": "at most",
-    "lt": "less than",
-    "min_length": "length at least",
-}
 
 
 def settings_markdown() -> str:
@@ -81,14 +73,4 @@ def _allowed(field: FieldInfo) -> str:
         return "a path"
     if words := form_of(field):
         return words
-    bounds = [
-        f"{words} {_literal(getattr(rule, name))}"
-        for rule in field.metadata
-        for name, words in _BOUNDS.items()
-        if getattr(rule, name, None) is not None
-    ]
-    return " and ".join(bounds)
-
-
-def _literal(bound: object) -> str:
-    return f"`{bound}`"
+    return " and ".join(f"{words} `{bound}`" for words, bound in bounds_of(field))

@@ -1,5 +1,6 @@
 """Settings: precedence of their sources, and faults reported with name, value and bound."""
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -215,9 +216,9 @@ def test_path_from_the_folder_of_a_file_is_utf_8(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flag", "parts"),
     [
-        ("commit.articles=0", ("commit.articles = '0'", "greater than or equal to 1")),
-        ("simhash.prefix_bits=29", ("simhash.prefix_bits = '29'", "less than or equal to 28")),
-        ("commit.articles=many", ("commit.articles = 'many'", "valid integer")),
+        ("commit.articles=0", ("commit.articles = '0'", "it must be a whole number, at least 1 and at most 4096")),
+        ("simhash.prefix_bits=29", ("simhash.prefix_bits = '29'", "at least 8 and at most 28")),
+        ("commit.articles=many", ("commit.articles = 'many'", "it must be a whole number, at least 1")),
         ("log.level=loud", ("log.level = 'loud'", "'debug', 'info', 'warning' or 'error'")),
         ("input.utc_offset=8", ("input.utc_offset = '8'", "it must be a sign, two digits of hours")),
         ("input.group= ", ("input.group = ' '", "it must be not blank")),
@@ -241,6 +242,17 @@ def test_value_out_of_bounds_is_named_with_its_bound(flag: str, parts: tuple[str
     """The fault names the setting, the value, what is allowed and what the setting is for."""
     fault = _faults(flag)
     assert all(part in fault for part in parts), fault
+
+
+def test_fault_of_a_number_tells_all_that_is_allowed() -> None:
+    """Whatever is wrong with it, both bounds of the page are in the fault, and whether it must be whole."""
+    rows = re.findall(r"^\| `([\w.]+)` \|.*\| (at least `\S+` and at most `\S+`) \|", settings_markdown(), re.MULTILINE)
+    assert len(rows) > 50
+    for name, bounds in rows:
+        for wrong in ("many", "-1e9", "1e99"):
+            fault = _faults(f"{name}={wrong}")
+            assert re.search(rf"it must be a (whole )?number, {bounds.replace('`', '')}", fault), fault
+    assert "commit.articles = '1.5': it must be a whole number" in _faults("commit.articles=1.5")
 
 
 def test_every_pattern_is_told_in_words() -> None:

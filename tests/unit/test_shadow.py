@@ -85,7 +85,7 @@ def test_thresholds_of_the_shadow_are_those_in_force_but_for_some() -> None:
         (["shadow.enabled=true", "shadow.verify.near_jaccard=0.33"], "no threshold in shadow.verify differs"),
         (
             ["shadow.verify.near_jaccard=2"],
-            r"shadow\.verify\.near_jaccard = '2': Input should be less than or equal to 1",
+            r"shadow\.verify\.near_jaccard = '2': it must be a number, at least 0\.05 and at most 1",
         ),
         (
             ["shadow.verify.near_jacard=0.5"],
