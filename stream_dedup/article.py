@@ -5,6 +5,7 @@ Knows what they consist of; knows nothing of how an article is decoded, a decisi
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 from urllib.parse import urlsplit
 
 from stream_dedup.arguments import check_encodable, check_texts, check_type, check_whole
@@ -228,6 +229,11 @@ class Decision:
     epoch: int
     link: Link | None
     indexed: bool
+
+    @property
+    def verdict(self) -> Literal["unique", "duplicate"]:
+        """The decision in a word, as metrics and traces have it."""
+        return "unique" if self.unique else "duplicate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def disagreement_json(found: Disagreement, live: Decision, shadow: Decision, dec
 def _told(decision: Decision) -> Mapping[str, object]:
     link = decision.link
     return {
-        "decision": "unique" if decision.unique else "duplicate",
+        "decision": decision.verdict,
         "relation": link.relation if link else None,
         "duplicate_of": link.duplicate_of if link else None,
         "matched": link.matched if link else None,

@@ -140,7 +140,7 @@ class Meter:
         outcomes = Counter(
             (
                 decision.article.origin.topic if decision.article.origin else "",
-                "unique" if decision.unique else "duplicate",
+                decision.verdict,
                 decision.link.relation if decision.link else "none",
             )
             for decision in judged.decisions

@@ -145,8 +145,8 @@ def _sampled(committed: Committed) -> Iterator[_Message]:
 def _told(outcome: Decision | Withdrawn) -> _Attributes:
     if isinstance(outcome, Withdrawn):
         return {"stream_dedup.decision": "withdrawn", "stream_dedup.article.id": outcome.id}
-    told = {
-        "stream_dedup.decision": "unique" if outcome.unique else "duplicate",
+    told: dict[str, str] = {
+        "stream_dedup.decision": outcome.verdict,
         "stream_dedup.article.id": outcome.article.id,
     }
     if outcome.link is not None:
@@ -157,7 +157,7 @@ def _told(outcome: Decision | Withdrawn) -> _Attributes:
 
 def _counts(committed: Committed, sampled: int) -> _Attributes:
     outcomes = Counter(
-        ("unique" if outcome.unique else "duplicate") if isinstance(outcome, Decision) else "withdrawn"
+        outcome.verdict if isinstance(outcome, Decision) else "withdrawn"
         for outcome in committed.judged.outcomes
         if isinstance(outcome, Decision | Withdrawn)
     )
