@@ -16,6 +16,7 @@ from typing import Self
 HOST = "127.0.0.1"
 _CHUNK_BYTES = 16 << 10
 _CALL_SECONDS = 10.0
+_TURNS_TO_SERVE = 5  # of asyncio's loop, from a connection that is accepted to its task at work
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +110,19 @@ class Proxy:
 
     async def _cut(self) -> None:
         if self._server is not None:
+            await self._accept_no_more(self._server)
             self._server.close()
             self._server = None
         for connection in list(self._connections):
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _accept_no_more(self, server: asyncio.Server) -> None:
+        """Wait until what has been accepted is among the connections: asyncio loses it if the server closes before."""
+        for listening in server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        for _ in range(_TURNS_TO_SERVE):
+            await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -1,7 +1,12 @@
 """What the proxy does to a real client's traffic, and that clients of the broker stay behind it."""
 
+import gc
+import socket
+import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from uuid import uuid4
 
 import pytest
@@ -9,7 +14,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from deploy.broker import KafkaBroker
-from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Proxy, slow
+from tests.faults.proxy import BLACK_HOLE, CUT, HOST, PASS, Proxy, slow
 from tests.stream.messages import Incoming, produce
 from tests.stream.records import read_topics
 from tests.stream.topics import create_topic
@@ -77,6 +82,32 @@ def test_cut_ends_open_connections(proxy: Proxy, topic: str) -> None:
         client.list_topics(timeout=1)
     proxy.set(PASS)
     assert topic in client.list_topics(timeout=_PATIENCE_SECONDS).topics
+
+
+def test_cut_loses_no_connection_that_is_just_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that connects at that very moment is cut off as well: it is not left with a connection to nobody."""
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: lost.append(what.exc_value))
+    over = threading.Event()
+
+    def connect(port: int) -> None:
+        while not over.is_set():
+            with suppress(OSError), socket.create_connection((HOST, port), _PATIENCE_SECONDS):
+                pass
+
+    with Proxy() as proxy, closing(socket.create_server((HOST, 0), backlog=1_000)) as target:
+        proxy.forward_to(f"{HOST}:{target.getsockname()[1]}")
+        clients = [threading.Thread(target=connect, args=(proxy.port,)) for _ in range(2)]
+        for client in clients:
+            client.start()
+        for _ in range(50):
+            proxy.set(CUT)
+            proxy.set(PASS)
+        over.set()
+        for client in clients:
+            client.join(_PATIENCE_SECONDS)
+    gc.collect()
+    assert lost == []
 
 
 def test_black_hole_swallows_until_it_ends(proxy: Proxy, topic: str) -> None:
