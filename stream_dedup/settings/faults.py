@@ -103,6 +103,8 @@ def _reason(path: _Path, fault: ErrorDetails) -> str:
         return f"it must be {words}"
     if fault["type"].startswith(_NO_NUMBER) and field is not None and (words := number_wanted(field)):
         return f"it must be {words}"
+    if fault["type"].startswith("bool_"):
+        return "it must be true or false"
     if fault["type"] in _NO_TABLE:
         group = _group(path)
         inside = (

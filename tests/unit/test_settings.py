@@ -165,6 +165,12 @@ def test_truths_are_no_numbers(text: str, name: str, tmp_path: Path) -> None:
     assert "it must be a number, not true or false" in fault
 
 
+@pytest.mark.parametrize("value", ["maybe", "on_off", ""])
+def test_truths_are_told_as_they_are_written(value: str) -> None:
+    """As on the settings page: pydantic speaks of valid booleans and their interpretation."""
+    assert _faults(f"api.enabled={value}").startswith(f"api.enabled = '{value}': it must be true or false (")
+
+
 def test_file_of_windows_is_read(tmp_path: Path) -> None:
     """A byte order mark at the start is not valid TOML, but is skipped."""
     file = _toml(tmp_path, "\ufeff[window]\r\ndays = 3\r\n")
