@@ -62,7 +62,9 @@ def _from_file(file: Path | None) -> Tree:
         tree = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # Windows editors put a mark at the beginning
     except OSError as error:
         raise SettingsError(f"settings file {file}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"settings file {file} is not valid UTF-8: {error}") from None
+    except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"settings file {file} is not valid TOML: {error}") from None
     for path in (name for name, field in settings_in(Settings) if is_path(field)):
         group, _, name = path.partition(".")

@@ -491,7 +491,7 @@ def test_relative_paths_in_a_file_are_relative_to_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "part"), [(b"[batch\n", "is not valid TOML"), ("[a]\nb = '中'".encode("gbk"), "is not valid TOML")]
+    ("content", "part"), [(b"[batch\n", "is not valid TOML"), ("[a]\nb = '中'".encode("gbk"), "is not valid UTF-8")]
 )
 def test_file_that_is_no_toml_is_named(content: bytes, part: str, tmp_path: Path) -> None:
     """The error names the broken file."""
