@@ -19,6 +19,7 @@ from stream_dedup.settings.schema import Settings
 ENVIRONMENT_PREFIX = "STREAM_DEDUP_"
 # Variables that Kubernetes sets in each container for a service named stream-dedup.
 _OF_KUBERNETES = re.compile(r"(?<!_)_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?)?)$")
+_TWO_UNDERSCORES = f"write two underscores between the parts, as in {ENVIRONMENT_PREFIX}WINDOW__DAYS"
 Tree = dict[str, Any]
 
 
@@ -81,6 +82,9 @@ def _from_environment(environment: Mapping[str, str], faults: list[str]) -> Tree
             path = variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
             if path[0] in PASSTHROUGH_GROUPS:
                 path = [path[0], ".".join(path[1:]).replace("_", ".")]
+            elif len(path) == 1 and path[0] not in Settings.model_fields:
+                faults.append(f"{variable}: no such setting; {_TWO_UNDERSCORES}")
+                continue
             _put(tree, path, value, faults)
     return tree
 

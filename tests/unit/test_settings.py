@@ -130,6 +130,15 @@ def test_unknown_settings_are_found_in_every_layer(tmp_path: Path) -> None:
     assert "did you mean http.port?" in _faults(environment={"STREAM_DEDUP_HTTP__PROT": "1"})
 
 
+@pytest.mark.parametrize("name", ["WINDOW_DAYS", "KAFKA_SASL_PASSWORD", "NOPE"])
+def test_variable_without_two_underscores_is_told_how_settings_are_written(name: str) -> None:
+    """It names no setting, whatever was meant: the message has the variable as it was written, and an example."""
+    told = _faults(environment={f"STREAM_DEDUP_{name}": "hunter2"})
+    assert told.startswith(f"STREAM_DEDUP_{name}: no such setting")
+    assert "write two underscores between the parts, as in STREAM_DEDUP_WINDOW__DAYS" in told
+    assert "hunter2" not in told
+
+
 def test_settings_of_an_unknown_group_are_all_named(tmp_path: Path) -> None:
     """Each is named with its value, unless its name suggests a secret; an empty group is one line."""
     file = _toml(
