@@ -86,9 +86,21 @@ def dedup_command(
             handle_signals(lambda number, _: heard.append(number))
             dedup_files(files, results, engine, settings, report, summary, look)
         if summary.reasons and not has_decisions(results):
-            raise FileFormatError("no record could be judged: see dead.jsonl; for other field names, set input.fields")
+            raise FileFormatError(f"no record could be judged: see dead.jsonl{_advice(summary)}")
 
     run_reporting_errors(work)
+
+
+def _advice(summary: "Summary") -> str:
+    """Return what to do about the reasons for which records were not judged, as far as a whole file may cause them."""
+    from stream_dedup.decode import Reason
+
+    advice = ""
+    if {Reason.MISSING_FIELD, Reason.WRONG_TYPE} & summary.reasons.keys():
+        advice += "; for other field names, set input.fields"
+    if Reason.INVALID_UTF8 in summary.reasons:
+        advice += "; records must be in UTF-8"
+    return advice
 
 
 @contextmanager

@@ -231,6 +231,26 @@ def test_run_that_goes_on_with_nothing_but_dead_letters_ends_well(invoke: Invoke
     assert invoke("dedup", file, "-o", tmp_path / "other").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("line", "encoding", "advice"),
+    [
+        ('{"text": "今天下雨。"}', "utf-8", "; for other field names, set input.fields"),
+        ('{"body": {"text": "今天下雨。"}}', "utf-8", "; for other field names, set input.fields"),
+        ('{"body": "今天下雨。"}', "gb18030", "; records must be in UTF-8"),
+        ('{"body": "今天下雨。"', "utf-8", ""),
+    ],
+)
+def test_run_of_nothing_but_dead_letters_tells_what_its_reasons_ask_for(
+    line: str, encoding: str, advice: str, invoke: Invoke, tmp_path: Path
+) -> None:
+    """Other field names are no remedy for another encoding."""
+    file = tmp_path / "in.jsonl"
+    file.write_text(f"{line}\n", encoding=encoding)
+    result = invoke("dedup", file, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert one_line(result.stderr).endswith(f"error: no record could be judged: see dead.jsonl{advice}")
+
+
 def test_state_that_is_a_file_is_refused(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """It is wrong usage, told by the option's name before anything is read."""
     result = invoke("dedup", articles, "-o", tmp_path / "out", "--state", articles)
