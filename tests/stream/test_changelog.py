@@ -221,7 +221,9 @@ def test_recreated_log_is_told(bootstrap: str, topic: str, reader: ChangelogRead
     produce(bootstrap, topic, [Incoming(b"v", key=b"other")])
     with closing(ChangelogReader(settings(bootstrap), topic)) as other:
         wait_until(lambda: other.bounds() == (0, 1), "the new topic")
-        with pytest.raises(ChangelogLostError, match="ends at 1, but the state is at 10"):
+        with pytest.raises(
+            ChangelogLostError, match=f"{topic} ends at 1, but the state is at 10: .* Remove the state directory"
+        ):
             other.seek(10)
 
 

@@ -42,7 +42,20 @@ class ChangelogTruncatedError(BrokerError):
 
 
 class ChangelogLostError(BrokerError):
-    """The position is after the end: this is not the topic that was read before."""
+    """The position is after the end: the topic has lost its end, or is not the one that was read before.
+
+    Args:
+        topic: the changelog.
+        end: offset after its last record.
+        position: of the state.
+    """
+
+    def __init__(self, topic: str, end: int, position: int) -> None:
+        super().__init__(
+            f"{topic} ends at {end}, but the state is at {position}: the broker has lost the end of the topic, or it "
+            "was deleted and recreated. Remove the state directory: the state is restored from what the changelog "
+            "holds, and what else the group has decided is judged again without being published"
+        )
 
 
 class ChangelogIncompleteError(BrokerError):
@@ -186,4 +199,4 @@ class ChangelogReader:
         if self._position < first:
             raise ChangelogTruncatedError(f"{self._topic} begins at {first}, but the state is at {self._position}")
         if self._position > end:
-            raise ChangelogLostError(f"{self._topic} ends at {end}, but the state is at {self._position}")
+            raise ChangelogLostError(self._topic, end, self._position)

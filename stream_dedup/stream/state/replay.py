@@ -134,7 +134,7 @@ class ChangelogFollower:
         deadline = time.monotonic() + _MARKER_SECONDS
         while (end := self._reader.bounds()[1]) < stop:
             if time.monotonic() > deadline:
-                raise ChangelogLostError(f"the changelog ends at {end}, but the state is at {stop}")
+                raise ChangelogLostError(self._topic, end, stop)
             self._heartbeat()
             time.sleep(_POLL_SECONDS)
 
