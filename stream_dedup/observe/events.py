@@ -112,7 +112,8 @@ _STREAM = (
     Event(
         "epoch",
         "info",
-        "An IDF epoch has begun. The fields say how far the fingerprints of the newest articles moved.",
+        "An IDF epoch has begun. The fields say how far the fingerprints of the newest articles moved. Not logged if "
+        "the process has judged no unique article in the epoch before.",
         ("number", "drift_mean_bits", "drift_most_bits", "drift_articles"),
         "a mean over 2 after the first epochs: see the metric `epoch_drift_mean_distance`",
     ),
@@ -134,7 +135,13 @@ _STREAM = (
         "fix the schema registry, or the network path to it",
         limited=True,
     ),
-    Event("changelog_trimmed", "info", "Expired records were removed from the changelog.", ("begins", "done")),
+    Event(
+        "changelog_trimmed",
+        "info",
+        "The changelog should begin at `begins`, since the records before it have expired. `done`: whether the broker "
+        "has removed them; if not, see `changelog_not_trimmed`.",
+        ("begins", "done"),
+    ),
 )
 
 _KAFKA = (
@@ -175,7 +182,7 @@ _KAFKA = (
         "warning",
         "Expired records remain in the changelog, which grows. Logged once a day.",
         ("error", "topic", "detail", "needed"),
-        "grant the rights in `needed`",
+        "provide what `needed` names; if it is empty, see `detail`",
         limited=True,
     ),
     Event(
@@ -220,7 +227,7 @@ _KAFKA = (
         "warning",
         "The input cannot be read at the moment.",
         ("error", "detail"),
-        "see `kafka_client`",
+        "`UNKNOWN_TOPIC_OR_PART`: create the topic that `detail` names; otherwise see `kafka_client`",
         limited=True,
     ),
     Event(
@@ -242,7 +249,8 @@ _KAFKA = (
     Event(
         "group_commit_failed",
         "warning",
-        "Without transactions: the group's offsets were not written. Only lag monitors use them.",
+        "Without transactions: the group's offsets were not written. Lag monitors use them, and a state that is "
+        "rebuilt, or made anew without its changelog.",
         ("error", "detail"),
         "if repeated, check the rights on the group",
         limited=True,
@@ -256,7 +264,7 @@ _STATE = (
         "warning",
         "`stream-dedup state snapshot` has failed.",
         ("error",),
-        "check the disk space and the rights on the directory",
+        "see `error`: make room, grant the rights on the directory, or name another one",
     ),
     Event(
         "space_reclaimed", "debug", "The disk space of expired data was reclaimed.", ("before_generation", "seconds")
@@ -285,7 +293,7 @@ _SHADOW = (
         "warning",
         "The shadow has failed and no longer judges. The stream continues.",
         ("error", "detail"),
-        "restart to start it over; if it fails again, report it",
+        "if the disk is full, make room; restart to start it over; if it fails again, report it",
     ),
     Event("shadow_fault", "debug", "The exception behind it, which may contain text of an article.", ("exception",)),
 )
@@ -305,7 +313,7 @@ _API = (
     Event(
         "question_not_answered",
         "warning",
-        "A request was answered with 503.",
+        "A request was answered with 503, code `unavailable`.",
         ("error", "detail"),
         "see `detail`: broker, registry or state",
         limited=True,
