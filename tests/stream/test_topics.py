@@ -260,6 +260,21 @@ def test_broker_that_falls_silent_is_told(name: str, monkeypatch: pytest.MonkeyP
     assert [line["event"] for line in lines] == ["topic_limit_unknown"]
 
 
+def test_port_without_sasl_is_named_as_a_possible_cause(bootstrap: str, name: str) -> None:
+    """It offers no mechanism, and librdkafka reports the same as for wrong credentials."""
+    chosen = settings(bootstrap, name)
+    chosen.kafka.update(
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "alice",
+            "sasl.password": "hunter2",
+        }
+    )
+    with pytest.raises(BrokerError, match="refuses the connection .* whether the broker uses SASL on this port"):
+        Topics(chosen).exists(name)
+
+
 def test_room_is_less_than_the_topic_takes(bootstrap: str, name: str) -> None:
     """The room leaves space for what the service adds to a message."""
     create(bootstrap, name, config={"max.message.bytes": "3000000"})

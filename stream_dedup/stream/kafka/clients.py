@@ -76,9 +76,10 @@ _PASSING = frozenset(
 )
 
 # Errors that refuse a connection, and where to look.
+_SASL = "check kafka.sasl.mechanism and its credentials, and whether the broker uses SASL on this port"
 _REFUSALS = {
-    KafkaError._AUTHENTICATION: "check kafka.sasl.mechanism and its credentials",  # noqa: SLF001  # the same
-    KafkaError.SASL_AUTHENTICATION_FAILED: "check kafka.sasl.mechanism and its credentials",
+    KafkaError._AUTHENTICATION: _SASL,  # noqa: SLF001  # the same
+    KafkaError.SASL_AUTHENTICATION_FAILED: _SASL,
     KafkaError._SSL: "check kafka.ssl.ca.location, and whether the broker uses TLS",  # noqa: SLF001  # the same
 }
 
