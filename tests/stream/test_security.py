@@ -5,6 +5,7 @@ Certificates and passwords are made here; the broker's other listener, without e
 
 import ipaddress
 import json
+import re
 import shutil
 import threading
 from base64 import b64encode, urlsafe_b64encode
@@ -37,7 +38,7 @@ from deploy.demo.samples.corpus import Form, base_texts
 from tests.stream.messages import article, produce
 from tests.stream.records import collect
 from tests.stream.service import Service
-from tests.stream.topics import fresh_topics
+from tests.stream.topics import Topics, fresh_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -261,14 +262,11 @@ def test_service_that_is_not_let_in_says_so_at_once(
     assert _WRONG not in service.log()
 
 
-def test_documented_rights_are_enough(secured: _Secured, tmp_path: Path) -> None:
-    """A user with the rights that deploy/README.md lists, and no others, runs the service and restores its state."""
-    topics = fresh_topics(secured.open)
-    produce(secured.open, topics.input, [article("story", _TEXT), article("copy", f"本报讯 {_TEXT}")])
+def _rights(topics: Topics) -> list[tuple[ResourceType, str, ResourcePatternType, list[AclOperation]]]:
+    """Return the rights that deploy/README.md lists."""
     literal, prefixed, of = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED, AclOperation
     outputs = [topics.unique, topics.duplicates, topics.dead, topics.clusters]
-    _allow(
-        secured.open,
+    return [
         (ResourceType.TOPIC, topics.input, literal, [of.READ]),
         (ResourceType.GROUP, topics.group, literal, [of.READ]),
         (ResourceType.GROUP, f"{topics.group}.owner", literal, [of.READ]),
@@ -281,7 +279,14 @@ def test_documented_rights_are_enough(secured: _Secured, tmp_path: Path) -> None
             [of.READ, of.WRITE, of.CREATE, of.DESCRIBE_CONFIGS, of.DELETE],
         ),
         (ResourceType.TRANSACTIONAL_ID, f"{topics.group}.changelog.", prefixed, [of.WRITE]),
-    )
+    ]
+
+
+def test_documented_rights_are_enough(secured: _Secured, tmp_path: Path) -> None:
+    """A user with the rights that deploy/README.md lists, and no others, runs the service and restores its state."""
+    topics = fresh_topics(secured.open)
+    produce(secured.open, topics.input, [article("story", _TEXT), article("copy", f"本报讯 {_TEXT}")])
+    _allow(secured.open, *_rights(topics))
     flags, secret = secured.flags("PLAIN", **{"sasl.username": "bob"}), _secret("PLAIN", _PASSWORD)
     with Service(tmp_path, secured.open, topics, *flags, environment=secret) as service:
         published = collect(secured.open, topics, 2, service)
@@ -293,6 +298,28 @@ def test_documented_rights_are_enough(secured: _Secured, tmp_path: Path) -> None
         service.stop()
         assert [event["articles"] for event in service.events("restored")] == [2]
         assert "uthorization" not in service.log()
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (ResourceType.TOPIC, r"cannot read \S+\.in: .*: grant the right Read on the topic$"),
+        (ResourceType.GROUP, r"cannot read .*: grant the right Read on the group that input\.group names$"),
+    ],
+)
+def test_right_to_read_that_is_missing_is_named(
+    secured: _Secured, tmp_path: Path, kind: ResourceType, told: str
+) -> None:
+    """The service ends with what to grant: the broker's words do not even say which group they are about."""
+    topics = fresh_topics(secured.open)
+    produce(secured.open, topics.input, [article("story", _TEXT)])
+    of_input = {ResourceType.TOPIC: topics.input, ResourceType.GROUP: topics.group}[kind]
+    _allow(secured.open, *(right for right in _rights(topics) if right[:2] != (kind, of_input)))
+    flags, secret = secured.flags("PLAIN", **{"sasl.username": "bob"}), _secret("PLAIN", _PASSWORD)
+    with Service(tmp_path, secured.open, topics, *flags, environment=secret) as service:
+        assert service.wait_end(120) == 1
+    (failed,) = service.events("failed")
+    assert re.match(told, str(failed["error"]))
 
 
 def _allow(bootstrap: str, *rights: tuple[ResourceType, str, ResourcePatternType, list[AclOperation]]) -> None:

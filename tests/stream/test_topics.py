@@ -271,7 +271,7 @@ def test_port_without_sasl_is_named_as_a_possible_cause(bootstrap: str, name: st
             "sasl.password": "hunter2",
         }
     )
-    with pytest.raises(BrokerError, match="refuses the connection .* whether the broker uses SASL on this port"):
+    with pytest.raises(BrokerError, match=r"refuses the connection .* whether the broker uses SASL on this port"):
         Topics(chosen).exists(name)
 
 

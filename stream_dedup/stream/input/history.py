@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.input.time_order import TimeOrder
-from stream_dedup.stream.kafka.clients import BrokerError, consumer_properties, is_transient, make_consumer
+from stream_dedup.stream.kafka.clients import consumer_properties, is_transient, make_consumer, reading_error
 from stream_dedup.stream.kafka.patience import Patience
 from stream_dedup.stream.kafka.places import Place, identity_updates, offset_of, offsets_of, place_of
 from stream_dedup.stream.kafka.topics import matching_topics
@@ -122,7 +122,7 @@ class History:
                 if offset >= self._ends.get(key, 0):
                     self._ends.pop(key, None)
             elif not is_transient(error):
-                raise BrokerError(f"cannot read {message.topic()}: {error.str()}")
+                raise reading_error(f"cannot read {message.topic()}", error)
         self._end()
         return bool(messages)
 

@@ -34,6 +34,7 @@ from stream_dedup.stream.kafka.clients import (
     consumer_properties,
     is_transient,
     make_consumer,
+    reading_error,
 )
 from stream_dedup.stream.kafka.places import Place, offset_of, offsets_of, place_of, timestamp_of
 from stream_dedup.stream.kafka.topics import matching_topics
@@ -321,7 +322,7 @@ class Source:
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
                 self._resume_after_loss(place_of(message), offset_of(message), error.str())
             elif not is_transient(error):
-                raise BrokerError(f"cannot read {message.topic() or 'the input'}: {error.str()}")
+                raise reading_error(f"cannot read {message.topic() or 'the input'}", error)
             else:
                 self._recurring_faults.warning("input_waits", error=error.name(), detail=error.str())
 

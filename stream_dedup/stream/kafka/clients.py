@@ -1,6 +1,7 @@
 """librdkafka's clients and their properties.
 
-Knows which properties the service depends on, and which errors are transient; knows nothing of topics or messages.
+Knows which properties the service depends on, which errors are transient and what others ask for; knows nothing of
+topics or messages.
 """
 
 import logging
@@ -83,6 +84,21 @@ _REFUSALS = {
     KafkaError._SSL: "check kafka.ssl.ca.location, and whether the broker uses TLS",  # noqa: SLF001  # the same
 }
 
+# Where to look if no broker was reached at all, and the errors that mean that.
+WHERE_TO_LOOK = "see kafka.bootstrap.servers"
+_SILENT = (
+    KafkaError._TRANSPORT,  # noqa: SLF001  # the same
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
+    KafkaError._RESOLVE,  # noqa: SLF001  # the same
+    KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
+)
+# What to do about errors of a reader. All readers name the input's group, whether they join it or not.
+_READING = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the right Read on the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "grant the right Read on the group that input.group names",
+    **dict.fromkeys(_SILENT, WHERE_TO_LOOK),
+}
+
 log = structlog.get_logger()
 
 OnStatistics = Callable[[str], None]  # a client calls it with its statistics, as JSON, while it is polled
@@ -112,6 +128,12 @@ def is_transient(error: KafkaError) -> bool:
 def connection_advice(error: KafkaError) -> str:
     """Return what to do about an error by which the broker refuses a connection; empty for other errors."""
     return _REFUSALS.get(error.code(), "")
+
+
+def reading_error(what: str, error: KafkaError) -> BrokerError:
+    """Return a reader's error as one that says what could not be done, and what to do or where to look."""
+    advice = connection_advice(error) or _READING.get(error.code(), "")
+    return BrokerError(f"{what}: {error.str()}{': ' if advice else ''}{advice}")
 
 
 def consumer_properties(settings: Settings) -> dict[str, str]:

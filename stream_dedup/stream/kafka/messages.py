@@ -13,11 +13,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from stream_dedup.article import Origin
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import (
+    WHERE_TO_LOOK,
     BrokerError,
     browsing_properties,
-    connection_advice,
     is_transient,
     make_consumer,
+    reading_error,
 )
 from stream_dedup.stream.kafka.places import offset_of, place_of
 
@@ -27,17 +28,9 @@ _AT_ONCE = 256
 # Otherwise a reader asks for more as soon as it has some, and the next call waits for that answer.
 _NO_MORE = {"queued.min.messages": "1", "fetch.queue.backoff.ms": "5"}
 OFFSETS_A_MESSAGE = 2  # read before the end of a partition for each message: transactions leave markers in between
-WHERE_TO_LOOK = "see kafka.bootstrap.servers"
-# Errors that mean that no broker was reached at all.
-_SILENT = {
-    KafkaError._TRANSPORT,  # noqa: SLF001  # librdkafka's own codes have this form
-    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001  # the same
-    KafkaError._RESOLVE,  # noqa: SLF001  # the same
-    KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
-}
 # Errors that mean that a partition is read to its end, or no longer holds the offset.
 ENDS = {
-    KafkaError._PARTITION_EOF,  # noqa: SLF001  # the same
+    KafkaError._PARTITION_EOF,  # noqa: SLF001  # librdkafka's own codes have this form
     KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001  # the same: the offset is gone
     KafkaError.OFFSET_OUT_OF_RANGE,
 }
@@ -148,7 +141,7 @@ def _broker_errors(topic: str) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        raise broker_error(f"cannot read the topic {topic}", error.args[0]) from None
+        raise reading_error(f"cannot read the topic {topic}", error.args[0]) from None
 
 
 @contextmanager
@@ -174,7 +167,7 @@ def _events(consumer: Consumer, topics: Sequence[str]) -> Iterator[Message]:
             if error is None or error.code() in ENDS:
                 yield message
             elif not is_transient(error):
-                raise broker_error(f"cannot read {', '.join(topics)}", error)
+                raise reading_error(f"cannot read {', '.join(topics)}", error)
     raise BrokerError(f"no answer from the broker within {_SECONDS:.0f} s: {WHERE_TO_LOOK}")
 
 
@@ -182,9 +175,3 @@ def _polled(consumer: Consumer) -> Iterator[Message]:
     """Yield what arrives: `consume` waits its full timeout for as many as it is asked for, so first ask for one."""
     yield from consumer.consume(1, _POLL_SECONDS)
     yield from consumer.consume(_AT_ONCE, 0.0)
-
-
-def broker_error(what: str, error: KafkaError) -> BrokerError:
-    """Return a broker's error as one that says what could not be done, and where to look."""
-    advice = connection_advice(error) or (WHERE_TO_LOOK if error.code() in _SILENT else "")
-    return BrokerError(f"{what}: {error.str()}{': ' if advice else ''}{advice}")

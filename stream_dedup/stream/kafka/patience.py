@@ -10,7 +10,7 @@ from typing import TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from stream_dedup.settings import Settings
-from stream_dedup.stream.kafka.clients import BrokerError, is_transient
+from stream_dedup.stream.kafka.clients import BrokerError, is_transient, reading_error
 
 _SLICE_SECONDS = 1.0  # longest wait at a time, so that signals and heartbeats get their turn
 _PAUSE_SECONDS = 0.1
@@ -50,8 +50,10 @@ class Patience:
                 return ask(_SLICE_SECONDS)
             except KafkaException as error:
                 fault = error.args[0]
-                if not (waits := is_transient(fault) or fault.code() in _ABSENT) or time.monotonic() > deadline:
-                    silence = f"no broker has answered for {self._seconds:g} s; " if waits else ""
-                    raise BrokerError(f"{self._what}: {silence}{fault.str()}") from None
+                if not is_transient(fault) and fault.code() not in _ABSENT:
+                    raise reading_error(self._what, fault) from None
+                if time.monotonic() > deadline:
+                    silence = f"no broker has answered for {self._seconds:g} s"
+                    raise BrokerError(f"{self._what}: {silence}; {fault.str()}") from None
             self._while_waiting()
             time.sleep(_PAUSE_SECONDS)

@@ -10,8 +10,15 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from stream_dedup.closing import SelfClosing
 from stream_dedup.settings import Settings
-from stream_dedup.stream.kafka.clients import BrokerError, browsing_properties, is_transient, make_consumer
-from stream_dedup.stream.kafka.messages import ENDS, OFFSETS_A_MESSAGE, WHERE_TO_LOOK, bounds_of, broker_error
+from stream_dedup.stream.kafka.clients import (
+    WHERE_TO_LOOK,
+    BrokerError,
+    browsing_properties,
+    is_transient,
+    make_consumer,
+    reading_error,
+)
+from stream_dedup.stream.kafka.messages import ENDS, OFFSETS_A_MESSAGE, bounds_of
 from stream_dedup.stream.kafka.places import place_of
 
 _POLL_SECONDS = 0.1
@@ -97,7 +104,7 @@ class Tail(SelfClosing):
                     yield message
                     heard = time.monotonic()
                 elif error.code() not in ENDS and not is_transient(error):
-                    raise broker_error(f"cannot read {', '.join(self._topics)}", error)
+                    raise reading_error(f"cannot read {', '.join(self._topics)}", error)
             if to_end and time.monotonic() - heard > _SILENT_SECONDS:
                 told = f"nothing has arrived for {_SILENT_SECONDS:.0f} s"
                 raise BrokerError(f"cannot read {', '.join(self._topics)}: {told}: {WHERE_TO_LOOK}")

@@ -18,6 +18,7 @@ from stream_dedup.stream.kafka.clients import (
     changelog_properties,
     is_transient,
     make_consumer,
+    reading_error,
 )
 from stream_dedup.stream.kafka.patience import Patience
 from stream_dedup.stream.kafka.places import offset_of
@@ -191,7 +192,7 @@ class ChangelogReader:
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001  # the same
             self._check_position()
         elif not is_transient(error):
-            raise BrokerError(f"cannot read {self._topic}: {error.str()}")
+            raise reading_error(f"cannot read {self._topic}", error)
         self._recurring_faults.warning("changelog_waits", error=error.name(), detail=error.str())
 
     def _check_position(self) -> None:
