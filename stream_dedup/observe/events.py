@@ -227,7 +227,8 @@ _KAFKA = (
         "warning",
         "The input cannot be read at the moment.",
         ("error", "detail"),
-        "`UNKNOWN_TOPIC_OR_PART`: create the topic that `detail` names; otherwise see `kafka_client`",
+        "`UNKNOWN_TOPIC_OR_PART`: create the topic that `detail` names, or correct `input.topics`; otherwise see "
+        "`kafka_client`",
         limited=True,
     ),
     Event(

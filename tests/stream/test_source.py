@@ -214,7 +214,7 @@ def test_expressions_are_pythons_and_take_in_none_of_the_indexs_topics(bootstrap
 
 
 def test_nothing_is_read_where_no_topic_is_taken_in(bootstrap: str) -> None:
-    """An expression may wait for its first topic."""
+    """An expression may wait for its first topic; that is told, since it may also be wrong."""
     group = named_topics().group
     settings = load_settings(
         flags=[
@@ -224,7 +224,12 @@ def test_nothing_is_read_where_no_topic_is_taken_in(bootstrap: str) -> None:
             "kafka.topic.metadata.refresh.interval.ms=100",
         ]
     )
-    with closing(Source(settings, {})) as source:
+    with capture_logs() as logged:
+        source = Source(settings, {})
+    (waits,) = logged
+    assert (waits["event"], waits["error"]) == ("input_waits", "UNKNOWN_TOPIC_OR_PART")
+    assert waits["detail"] == rf"no topic matches ^{group}\.in"
+    with closing(source):
         batch = source.batch()
         assert not source.take(batch, threading.Event())
         source.keep_alive()

@@ -121,13 +121,20 @@ class Source:
         self._positions.check(self.assigned)
         pause = self._look_seconds
         existing: Collection[str] = self._topics
+        fault: KafkaError | None = None
         try:
             if any(map(is_expression, self._settings.input.topics)):
                 existing = self._consumer.list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException as error:
-            self._recurring_faults.warning("input_waits", error=error.args[0].name(), detail=error.args[0].str())
+            fault = error.args[0]
             pause = min(pause, _AGAIN_SECONDS)
-        self._subscribe(matching_topics(self._settings, existing))
+        topics = matching_topics(self._settings, existing)
+        if not topics and fault is None:
+            told = f"no topic matches {', '.join(self._settings.input.topics)}"
+            fault = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, told)
+        if fault is not None:
+            self._recurring_faults.warning("input_waits", error=fault.name(), detail=fault.str())
+        self._subscribe(topics)
         self._look_at = time.monotonic() + pause
 
     def _subscribe(self, topics: list[str]) -> None:
