@@ -133,6 +133,40 @@ def test_input_topic_that_was_made_anew_is_read_whole(bootstrap: str, tmp_path: 
     assert sorted((record.key or b"").decode() for record in outputs.unique) == list("abcdefgh")
 
 
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+def test_input_topic_that_was_made_anew_while_it_was_read_is_read_whole(
+    bootstrap: str, tmp_path: Path, guarantee: str
+) -> None:
+    """Until the service notices, it reads the new topic from the old position on: that decides nothing before it."""
+    topics, texts = fresh_topics(bootstrap), iter(bodies())
+    flags = (
+        f"commit.guarantee={guarantee}",
+        "kafka.topic.metadata.refresh.interval.ms=600000",  # it does not notice
+        "kafka.session.timeout.ms=30000",
+    )
+
+    def send(names: str) -> None:
+        produce(bootstrap, topics.input, [article(name, next(texts)) for name in names])
+
+    send("ab")
+    with Service(tmp_path, bootstrap, topics, *flags) as service:
+        collect(bootstrap, topics, 2, service)
+        service.pause()
+        delete_topic(bootstrap, topics.input)
+        create_topic(bootstrap, topics.input)
+        send("cdef")
+        service.resume()
+        read_on = collect(bootstrap, topics, 4, service)
+        service.stop()
+    assert sorted((record.key or b"").decode() for record in read_on.unique) == list("abef")
+    with Service(tmp_path, bootstrap, topics, *flags) as service:
+        outputs = collect(bootstrap, topics, 8, service)
+        assert [event["topic"] for event in service.events("topic_made_anew")] == [topics.input]
+        service.stop()
+    assert sorted((record.key or b"").decode() for record in outputs.unique) == list("abcdef")
+    assert {name: link["relation"] for name, link in outputs.links().items()} == dict.fromkeys("ef", "redelivery")
+
+
 def test_topics_are_known_before_anything_comes(bootstrap: str, tmp_path: Path) -> None:
     """A topic that is recreated while the service is down is recognised, even if nothing was read from it."""
     topics = fresh_topics(bootstrap)

@@ -110,7 +110,7 @@ class Pipeline:
             self._writer.abort()
             raise AbortedError("the group has assigned some of the partitions to another process")
         positions = self._source.positions_after(batch)
-        group = GroupOffsets(batch.positions(), self._source.group())
+        group = GroupOffsets(self._source.offsets_after(batch), self._source.group())
         self._committer.commit(judged.change, positions, watch, group)
         self._source.advance(batch, positions)
         protocol.reached(Step.APPLIED)

@@ -12,7 +12,14 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream.input.time_order import TimeOrder
 from stream_dedup.stream.kafka.clients import consumer_properties, is_transient, make_consumer, reading_error
 from stream_dedup.stream.kafka.patience import Patience
-from stream_dedup.stream.kafka.places import Place, identity_updates, offset_of, offsets_of, place_of
+from stream_dedup.stream.kafka.places import (
+    Place,
+    identity_updates,
+    is_of_deleted,
+    offset_of,
+    offsets_of,
+    place_of,
+)
 from stream_dedup.stream.kafka.topics import matching_topics
 
 _READ_MESSAGES = 1_000
@@ -58,7 +65,8 @@ class History:
             closing_on_error.callback(self._consumer.close)
             committed = committed_offsets(self._consumer, settings, self._patience)
             self.identities = identify({place.topic for place in committed})
-            self._find(committed, {**positions, **identity_updates(self.identities, positions, ())})
+            decided = [place for place in committed if not is_of_deleted(place, self.identities, positions)]
+            self._find(decided, {**positions, **identity_updates(self.identities, positions, ())})
             closing_on_error.pop_all()
 
     def batches(self) -> Iterator[list[Message]]:
@@ -88,15 +96,15 @@ class History:
         """Release the connection."""
         self._consumer.close()
 
-    def _find(self, committed: Sequence[TopicPartition], positions: Mapping[Place, int]) -> None:
+    def _find(self, decided: Sequence[TopicPartition], positions: Mapping[Place, int]) -> None:
         """Find out where to start and end in each partition, and start reading.
 
         Args:
-            committed: the group's offsets.
+            decided: the group's offsets in the topics that exist.
             positions: next offset by topic and partition, of those read before.
         """
         starts: dict[Place, int] = {}
-        for place in committed:
+        for place in decided:
             key = place.topic, place.partition
             start, stop = positions.get(key, 0), place.offset
             if stop > start:

@@ -37,6 +37,10 @@ class InputPositions:
         """Return the state's positions in some partitions, without those in which it has none."""
         return {place: self._positions[place] for place in places if place in self._positions}
 
+    def with_identities(self, positions: Mapping[Place, int]) -> dict[Place, int]:
+        """Return positions together with the identities of their topics, as far as these are known."""
+        return {**self.known({(topic, IDENTITY) for topic, _ in positions}), **positions}
+
     def position(self, place: Place) -> int:
         """Return the next offset of a partition, 0 if the state has none."""
         return self._positions.get(place, 0)

@@ -200,6 +200,10 @@ class Source:
         """Note that the state has recorded what `positions_after` or `unrecorded` returned last."""
         self._positions.mark_recorded(positions)
 
+    def offsets_after(self, batch: MessageBatch) -> dict[Place, int]:
+        """Return what the group stores after a batch: its offsets, and the identities of their topics."""
+        return self._positions.with_identities(batch.positions())
+
     def group(self) -> object:
         """Return the group's current metadata: every transaction needs its own."""
         return self._consumer.consumer_group_metadata()
@@ -221,7 +225,7 @@ class Source:
 
     def _tell_group(self, positions: Mapping[Place, int]) -> None:
         """Commit to the group how far it has decided."""
-        offsets = offsets_of(positions)
+        offsets = offsets_of(self._positions.with_identities(positions))
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:

@@ -35,8 +35,30 @@ def in_input(positions: Mapping[Place, int]) -> dict[Place, int]:
 
 
 def offsets_of(positions: Mapping[Place, int]) -> list[TopicPartition]:
-    """Return those positions that are offsets in the input, in the form in which clients take them."""
-    return [TopicPartition(*place, offset) for place, offset in in_input(positions).items()]
+    """Return those positions that are offsets in the input, in the form in which clients take them.
+
+    A group that stores an offset stores the identity of its topic with it, if that is among the positions.
+    """
+    return [
+        TopicPartition(*place, offset, metadata=_noted(positions.get((place[0], IDENTITY))))
+        for place, offset in in_input(positions).items()
+    ]
+
+
+def is_of_deleted(stored: TopicPartition, identities: Mapping[str, int], positions: Mapping[Place, int]) -> bool:
+    """Tell whether a group stored an offset for a topic that was deleted since, and is known to a state.
+
+    Args:
+        stored: the offset, as `offsets_of` returned it.
+        identities: of the topics that exist, by name.
+        positions: of the state.
+    """
+    known = positions.get((stored.topic, IDENTITY))
+    return known not in {None, identities.get(stored.topic, known)} and stored.metadata == _noted(known)
+
+
+def _noted(identity: int | None) -> str:
+    return "" if identity is None else str(identity)
 
 
 def identity_updates(

@@ -38,7 +38,7 @@ class GroupOffsets(NamedTuple):
     """What a commit stores in the input's group.
 
     Attributes:
-        offsets: next offset to read, by topic and partition.
+        offsets: next offset to read, by topic and partition, and the identities of the topics if they are known.
         metadata: current metadata of the group.
     """
 
