@@ -270,10 +270,11 @@ def test_identity_that_is_told_late_is_known_from_then_on(bootstrap: str) -> Non
 def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commit was of the old topic; the state learns of the new one with the next commit."""
+    """The commit was of the old topic; the state learns of the new one with the next commit, the group at once."""
     monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
-    settings = _settings(bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=100")
+    soon, told = "kafka.topic.metadata.refresh.interval.ms=100", "commit.guarantee=at_least_once"
+    settings = _settings(bootstrap, topics, soon, told)
     create_topic(bootstrap, topics.input)
     produce(bootstrap, topics.input, _numbered(4))
     with closing(Source(settings, {}, AdminTopics(settings).identities)) as source:
@@ -290,6 +291,7 @@ def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
         assert in_input(noted) == {(topics.input, 0): 0}
         assert noted[topics.input, IDENTITY] != behind[topics.input, IDENTITY]
         assert _read(source, source.batch(), 7) == list(range(7))
+        wait_until(lambda: _committed(bootstrap, topics, 1) == [0], "the group is told")
 
 
 def test_group_is_not_set_back_behind_what_is_being_committed(

@@ -221,7 +221,8 @@ class Source:
         if batch.moved:
             self._read_on(batch.newest.keys())
         if self._commit.guarantee != "exactly_once":
-            self._tell_group(batch.positions())
+            # Not those of the batch: a topic that was recreated in the meantime stands at its beginning.
+            self._tell_group(self._positions.known(batch.newest.keys()))
 
     def _tell_group(self, positions: Mapping[Place, int]) -> None:
         """Commit to the group how far it has decided."""
