@@ -25,6 +25,7 @@ from stream_dedup.stream.input.reader import PendingCommit, Reader
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.statistics import client_statistics
 from stream_dedup.stream.output.errors import AbortedError, StuckError
+from stream_dedup.stream.output.exactly_once import abort_open_transaction
 from stream_dedup.stream.output.guarantees import make_writer
 from stream_dedup.stream.output.sink import Sink
 from stream_dedup.stream.output.writer import Writer
@@ -129,7 +130,8 @@ class Owner:
         """
         parts, life = self._parts, self._life
         positions, identify = parts.engine.positions(), parts.topics.identities
-        with closing(History(self._settings, positions, identify, life.heartbeat)) as history:
+        end_others = partial(self._end_others, parts.topics.other_changelogs(parts.directory.name))
+        with closing(History(self._settings, positions, identify, end_others)) as history:
             if not history.total:
                 return True
             reason = "the group has decided these messages, but the state does not have them"
@@ -144,6 +146,19 @@ class Owner:
                 life.health.set_waiting_for(Awaited.SECOND_JUDGEMENT, advance.left(history.total - history.done))
                 life.raise_if_stopping("decided messages were being judged again")
         return True
+
+    def _end_others(self, changelogs: Sequence[str]) -> None:
+        """Abort transactions of other settings while the broker does not tell what the group has decided.
+
+        It does not as long as a transaction with the group's offsets is open. One of these settings is aborted by now,
+        but nobody else ends that of a killed process with others before it times out.
+
+        Args:
+            changelogs: of the index under other settings.
+        """
+        self._life.heartbeat()
+        for changelog in changelogs:
+            abort_open_transaction(self._settings, changelog, self._life.heartbeat)
 
     def _judge_without_publishing(
         self, messages: Sequence[Message], identities: Mapping[str, int], decoder: Decoder, committer: Committer

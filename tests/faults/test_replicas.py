@@ -10,11 +10,14 @@ from tests.faults.outcome import faults, read_outcome
 from tests.faults.proxy import PASS
 from tests.faults.stage import AT_LEAST_ONCE, FLAGS, LONG, SIZE, SLOW_LINE, Run, Stage
 from tests.faults.workload import workload
+from tests.stream.arguments import set_flags, write_settings
 from tests.stream.messages import produce
+from tests.stream.service import run_once
 from tests.stream.topics import fresh_topics
 from tests.stream.waiting import PATIENCE_SECONDS
 
 EXIT_FENCED = 4
+OTHER = ("sketch.gram=4",)  # a state of its own
 
 
 @pytest.mark.parametrize("step", [Step.DECIDED, Step.OFFSETS_SENT])
@@ -44,6 +47,23 @@ def test_zombie_without_transactions_leaves_the_changelog_whole(run: Run) -> Non
         successor.start().wait_role("active")
         successor.stop()
     run.check(repeats=True)
+
+
+@LONG
+def test_killed_writer_does_not_hold_up_one_with_other_settings(run: Run) -> None:
+    """Its open transaction hides what the group has decided, for minutes unless the next process aborts it."""
+    with run.replica("old") as old, run.replica("new", *OTHER) as new:
+        run.progress.wait(SIZE // 3, [old.start()])
+        old.stop()
+        settings = write_settings(new.directory, run.stage.broker.bootstrap, run.topics)
+        rebuilt = run_once("state", "rebuild", "--config", str(settings), *set_flags((*FLAGS, *OTHER)))
+        assert rebuilt.returncode == 0, rebuilt.stderr
+        old.start(fused(Step.OFFSETS_SENT, after=4)).service.wait_end()
+        run.progress.finish([new.start()])
+        assert new.codes == []
+        new.stop()
+    found = faults(run.outcome())
+    assert not found, "\n".join(found)
 
 
 @LONG

@@ -5,7 +5,6 @@ Knows the order of the steps, and how to find out who owns the index; knows noth
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from functools import partial
 from typing import NoReturn
 
@@ -14,9 +13,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import OnStatistics, is_transient
-from stream_dedup.stream.kafka.transactions import has_open_transaction
 from stream_dedup.stream.output.errors import NO_LONGER_MEMBER
-from stream_dedup.stream.output.exactly_once import ExactlyOnceWriter
+from stream_dedup.stream.output.exactly_once import abort_open_transaction
 from stream_dedup.stream.output.writer import SLICE_SECONDS, GroupOffsets, Writer
 
 _PAUSE_SECONDS = 0.1  # before the group is asked again
@@ -56,9 +54,7 @@ class AtLeastOnceWriter(Writer):
         one number.
         """
         self._find_broker()
-        if has_open_transaction(self._settings, self._changelog, self._while_waiting):
-            with closing(ExactlyOnceWriter(self._settings, self._changelog, self._while_waiting)) as earlier:
-                earlier.open()
+        abort_open_transaction(self._settings, self._changelog, self._while_waiting)
 
     def _find_broker(self) -> None:
         """Let the producer find the broker now, so that the first batch need not wait for it."""

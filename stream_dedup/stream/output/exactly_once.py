@@ -5,6 +5,7 @@ Knows the order of the calls, which is retried, and what an error means; knows n
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from threading import Thread
 from typing import NoReturn
@@ -16,6 +17,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
 from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics
 from stream_dedup.stream.kafka.places import offsets_of
+from stream_dedup.stream.kafka.transactions import has_open_transaction
 from stream_dedup.stream.output.errors import (
     FencedError,
     OutcomeUnknownError,
@@ -224,3 +226,19 @@ class ExactlyOnceWriter(Writer):
             thread.join(SLICE_SECONDS)
         for error in errors:
             raise error
+
+
+def abort_open_transaction(settings: Settings, changelog: str, while_waiting: Callable[[], None]) -> None:
+    """Abort what an earlier writer left open in a changelog, if anything: until then it may yet be committed.
+
+    Args:
+        settings: see `Writer`.
+        changelog: see `Writer`.
+        while_waiting: see `Writer`.
+
+    Raises:
+        BrokerError: no answer within `commit.deadline_seconds`, or a refusal.
+    """
+    if has_open_transaction(settings, changelog, while_waiting):
+        with closing(ExactlyOnceWriter(settings, changelog, while_waiting)) as writer:
+            writer.open()
