@@ -78,6 +78,13 @@ def test_settings_are_accepted(services: dict[str, Any], name: str) -> None:
     assert ports == [str(settings.http.port), str(settings.api.port)]
 
 
+def test_variables_of_the_file_are_no_settings() -> None:
+    """Commands of the service that are run in the same shell would refuse them as unknown."""
+    variables = re.findall(r"\$\{([A-Z_]+):-", _FILE.read_text(encoding="utf-8"))
+    assert variables
+    load_settings(environment=dict.fromkeys(variables, "0.1.0"))
+
+
 def test_containers_may_do_little(services: dict[str, Any]) -> None:
     """No capabilities, no new privileges, limits, ports on loopback only; our own containers have a read-only root."""
     for name, service in services.items():
