@@ -81,7 +81,8 @@ def make(source: Source) -> LoadedSet:
         if article is not None:
             articles.setdefault(article.name, article)
     if not articles:
-        raise FileFormatError(f"{source.path}: no articles in it; if its fields have other names, set input.fields")
+        advice = "they must be in UTF-8, and if their fields have other names, set input.fields"
+        raise FileFormatError(f"{source.path}: no articles in it; {advice}")
     labelled = with_reposts(list(articles.values()), source.reposts, set_name(source.path))
     return LoadedSet(labelled, made=True, skipped=read - len(articles))
 
