@@ -3,6 +3,7 @@
 Knows pydantic's errors; knows nothing of where values come from.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
@@ -62,10 +63,7 @@ def shown(names: Sequence[str], value: object) -> str:
 def in_our_words(message: str) -> str:
     """Return a message of pydantic as a part of a sentence that began with the value."""
     message = message.removeprefix("Value error, ")  # its prefix for errors of our own validators
-    for whatever in ("Input should ", "List should "):
-        if message.startswith(whatever):
-            return f"it must {message.removeprefix(whatever)}"
-    return message
+    return re.sub(r"^(Input|List) should ", "it must ", message)
 
 
 def _unknown(path: _Path, value: object) -> Iterator[str]:

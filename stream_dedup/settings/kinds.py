@@ -35,8 +35,7 @@ class Group(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _numbers_are_no_truths(cls, value: object, info: ValidationInfo) -> object:
-        kind = cls.model_fields[info.field_name or ""].annotation
-        if isinstance(value, bool) and {int, float} & {kind, *get_args(kind)}:
+        if isinstance(value, bool) and _number_kinds(cls.model_fields[info.field_name or ""]):
             raise ValueError("it must be a number, not true or false")
         return value
 
@@ -170,10 +169,15 @@ def bounds_of(field: FieldInfo) -> Iterator[tuple[str, object]]:
                 yield words, bound
 
 
+def _number_kinds(field: FieldInfo) -> set[type]:
+    """Return which of int and float a setting may be."""
+    return {int, float} & {field.annotation, *get_args(field.annotation)}
+
+
 def number_wanted(field: FieldInfo) -> str:
     """Return what number a setting must be, in words; empty if it need not be one."""
-    kinds = {field.annotation, *get_args(field.annotation)}
-    if not {int, float} & kinds:
+    kinds = _number_kinds(field)
+    if not kinds:
         return ""
     bounds = " and ".join(f"{words} {bound}" for words, bound in bounds_of(field))
     return f"a {'' if float in kinds else 'whole '}number{bounds and f', {bounds}'}"
