@@ -65,8 +65,9 @@ class History:
             closing_on_error.callback(self._consumer.close)
             committed = committed_offsets(self._consumer, settings, self._patience)
             self.identities = identify({place.topic for place in committed})
-            decided = [place for place in committed if not is_of_deleted(place, self.identities, positions)]
-            self._find(decided, {**positions, **identity_updates(self.identities, positions, ())})
+            news = identity_updates(self.identities, positions, ())
+            decided = [place for place in committed if not is_of_deleted(place, positions, news)]
+            self._find(decided, {**positions, **news})
             closing_on_error.pop_all()
 
     def batches(self) -> Iterator[list[Message]]:

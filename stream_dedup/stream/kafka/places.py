@@ -45,16 +45,16 @@ def offsets_of(positions: Mapping[Place, int]) -> list[TopicPartition]:
     ]
 
 
-def is_of_deleted(stored: TopicPartition, identities: Mapping[str, int], positions: Mapping[Place, int]) -> bool:
+def is_of_deleted(stored: TopicPartition, positions: Mapping[Place, int], news: Mapping[Place, int]) -> bool:
     """Tell whether a group stored an offset for a topic that was deleted since, and is known to a state.
 
     Args:
         stored: the offset, as `offsets_of` returned it.
-        identities: of the topics that exist, by name.
         positions: of the state.
+        news: what `identity_updates` returned for them.
     """
-    known = positions.get((stored.topic, IDENTITY))
-    return known not in {None, identities.get(stored.topic, known)} and stored.metadata == _noted(known)
+    identity = stored.topic, IDENTITY
+    return identity in positions and identity in news and stored.metadata == _noted(positions[identity])
 
 
 def _noted(identity: int | None) -> str:
