@@ -252,22 +252,29 @@ def test_reader_that_rests_fetches_nothing_and_goes_on_where_it_is_told(bootstra
             records.extend(reader.read(0.1, MEGABYTE))
             return len(records) >= count
 
-        def rested(statistics: int) -> bool:
-            reader.rest()
-            return len(received) >= statistics
+        def rest(statistics: int) -> None:
+            """Rest until so many more have come."""
+            wanted = len(received) + statistics
+
+            def has_rested() -> bool:
+                reader.rest()
+                return len(received) >= wanted
+
+            wait_until(has_rested, "statistics")
 
         produce(bootstrap, topic, [Incoming(b"1", key=b"a")])
         reader.seek(0)
         wait_until(lambda: read(1), "the first record")
-        wait_until(lambda: rested(3), "statistics")
-        before, heard = received[-1], len(received)
+        rest(5)  # at ten a second, for longer than a request that waits at the broker (`fetch.wait.max.ms`)
+        before = received[-1]
         produce(bootstrap, topic, [Incoming(bytes(MEGABYTE), key=b"b"), Incoming(bytes(MEGABYTE), key=b"c")])
-        wait_until(lambda: rested(heard + 5), "more statistics")
+        rest(5)
         assert received[-1] - before < MEGABYTE / 10
         reader.seek(reader.position)
         wait_until(lambda: read(3), "the others")
         assert [record.key for record in records] == [b"a", b"b", b"c"]
-        wait_until(lambda: rested(heard + 7) and received[-1] - before > 2 * MEGABYTE, "the traffic of these")
+        rest(5)
+        assert received[-1] - before > 2 * MEGABYTE
 
 
 def test_properties_of_the_input_do_not_reach_the_replay(bootstrap: str, topic: str) -> None:
