@@ -19,7 +19,8 @@ from stream_dedup.ask.answers import (
 from stream_dedup.ask.bounds import quoted
 from stream_dedup.ask.follower import View
 from stream_dedup.ask.timeline import timeline_of
-from stream_dedup.engine.clusters import Cluster, largest
+from stream_dedup.counted import most_first
+from stream_dedup.engine.clusters import Cluster
 from stream_dedup.engine.members import member_of
 from stream_dedup.engine.versions import load_records, since
 from stream_dedup.index.records.generations import newest
@@ -166,7 +167,7 @@ class Lookup:
             first_seen=iso(cluster.first_ms),
             last_seen=iso(cluster.last_ms),
             distinct_sources=len(cluster.sources),
-            sources=[SourceAnswer(source=source, articles=articles) for source, articles in largest(cluster.sources)],
+            sources=[SourceAnswer(source=source, articles=count) for source, count in most_first(cluster.sources)],
             other_sources_articles=cluster.other_members,
             known=len(records),
             members=[

@@ -246,12 +246,17 @@ def _progress() -> "Iterator[Report]":
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=errors) as progress:
-        tasks: dict[str, Any] = {}
+    progress = Progress(*columns, console=errors)
+    tasks: dict[str, Any] = {}
 
-        def report(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = progress.add_task(what, total=None)
-            progress.update(tasks[what], completed=done, total=total or None)
+    def report(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            progress.start()
+            tasks[what] = progress.add_task(what, total=None)
+        progress.update(tasks[what], completed=done, total=total or None)
 
+    try:
         yield report
+    finally:
+        if tasks:  # without any it prints a blank line in a file or a pipe
+            progress.stop()

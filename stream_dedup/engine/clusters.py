@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from stream_dedup.counted import most_first
 from stream_dedup.index.records.records import NOT_INDEXED
 from stream_dedup.output_fields import iso, scope_json
 from stream_dedup.scope import id_of, scope_of
@@ -269,7 +270,7 @@ def cluster_fields(cluster: Cluster, changed_ms: int) -> dict[str, Any]:
         cluster: the cluster as it is now.
         changed_ms: when it changed, milliseconds since 1970 in UTC.
     """
-    by_articles = largest(cluster.sources)
+    by_articles = most_first(cluster.sources)
     return {
         "canonical": id_of(cluster.canonical),
         "copies": cluster.copies,
@@ -281,11 +282,6 @@ def cluster_fields(cluster: Cluster, changed_ms: int) -> dict[str, Any]:
         "updated_at": iso(changed_ms),
         **scope_json(scope_of(cluster.canonical)),
     }
-
-
-def largest(sources: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return sources with the number of their articles, those with the most articles first."""
-    return sorted(sources.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _successor(members: Sequence[Member], policy: Policy) -> str | None:

@@ -20,7 +20,7 @@ from stream_dedup.ask.answers import (
     StatusAnswer,
     TimelineInterval,
 )
-from stream_dedup.counted import counted
+from stream_dedup.counted import counted, most_first
 from stream_dedup.rendering.fitting import ByWidth, Column, FittingTable
 from stream_dedup.rendering.plain import plain
 
@@ -65,7 +65,7 @@ def status_shown(status: StatusAnswer) -> RenderableType:
             "state": status.directory,
             "articles judged": f"{status.articles_judged:,}",
             "rate": "" if status.rate is None else f"{status.rate:,.1f} articles/s",
-            "decisions": [_share(name, count, sum(judged.values())) for name, count in _largest(judged)],
+            "decisions": [_share(name, count, sum(judged.values())) for name, count in most_first(judged)],
             "shadow": _shadow(status.shadow) if status.shadow is not None else "",
             "waiting messages": "" if status.consumer_lag is None else f"{status.consumer_lag:,}",
             "stream's time": time_shown(status.stream_time),
@@ -241,17 +241,13 @@ def _sources(cluster: ClusterAnswer) -> str:
     return ", ".join([*shown, *([f"others {others}"] if others else [])])
 
 
-def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-
-
 def _shadow(shadow: ShadowAnswer) -> list[str]:
     """Return the state and the disagreements of a shadow, in lines."""
     silent = "not running: the service is starting or a standby, or the shadow failed (shadow_ended in the log)"
     judges = "running" if shadow.judging else silent
     found = shadow.disagreements
     otherwise = f"{sum(found.values()):,} of {counted(shadow.articles, 'article')} decided differently"
-    return [judges, otherwise, *(_share(name, count, shadow.articles) for name, count in _largest(found))]
+    return [judges, otherwise, *(_share(name, count, shadow.articles) for name, count in most_first(found))]
 
 
 def _share(name: str, count: int, total: int) -> str:

@@ -25,6 +25,8 @@ from pydantic.fields import FieldInfo
 PASSTHROUGH_GROUPS = ("kafka", "registry")  # groups of other libraries' properties, whose names contain dots
 # Kafka rejects the names `.` and `..`.
 TOPIC = r"^(?:[a-zA-Z0-9._-]{3,249}|[a-zA-Z0-9._-]?[a-zA-Z0-9_-]|[a-zA-Z0-9_-]\.)$"
+# An IPv6 address has at least two colons: one is before a port, which has a setting of its own.
+HOST = r"^(?:[^\s/:\[\]]+|[0-9a-fA-F]*:[0-9a-fA-F.]*:[0-9a-fA-F:.]*(?:%[a-zA-Z0-9]+)?)$"
 
 
 class Group(BaseModel):
@@ -144,6 +146,7 @@ def form(words: str) -> dict[str, JsonValue]:
 
 
 TOPIC_FORM = form("1 to 249 characters out of a-z, A-Z, 0-9, dot, underscore and hyphen, and neither . nor ..")
+HOST_FORM = form("a host's name or an IP address without brackets, and without a port")
 
 
 def form_of(field: FieldInfo) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from stream_dedup.settings.engine import VerifySettings
-from stream_dedup.settings.kinds import TOPIC, TOPIC_FORM, Group, SubsetOf, check_url, unit
+from stream_dedup.settings.kinds import HOST, HOST_FORM, TOPIC, TOPIC_FORM, Group, SubsetOf, check_url, unit
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _SHORTEST_TOKEN = 16
@@ -19,7 +19,7 @@ _UNSENDABLE = re.compile(r"^ | \Z|[\x00-\x1f\x7f]")  # what is no value of an HT
 class HttpSettings(Group):
     """Metrics and health probes."""
 
-    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
+    host: str = Field("127.0.0.1", pattern=HOST, json_schema_extra=HOST_FORM, description="Address to listen on.")
     port: int = Field(
         9108, ge=0, le=65535, description="Port of /metrics, /startupz, /healthz and /readyz; 0: any free port."
     )
@@ -38,7 +38,10 @@ class ApiSettings(Group):
 
     enabled: bool = Field(False, description="Whether the service starts the API, as a separate process.")
     host: str = Field(
-        "127.0.0.1", min_length=1, description="Address to listen on; any except loopback requires a token."
+        "127.0.0.1",
+        pattern=HOST,
+        json_schema_extra=HOST_FORM,
+        description="Address to listen on; any except loopback requires a token.",
     )
     port: int = Field(9109, ge=0, le=65535, description="Port; 0: any free port.")
     token: str = Field(

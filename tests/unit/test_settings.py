@@ -455,6 +455,21 @@ def test_settings_that_do_not_go_together_are_named_once(flag: str, fault: str) 
     assert _faults(flag).startswith(fault)
 
 
+@pytest.mark.parametrize("host", ["", "a b", "[::]", "0.0.0.0:9108", "http://localhost", "localhost/", "a,b c"])
+def test_address_in_another_form_is_refused(host: str) -> None:
+    """It is told before anything starts, not when the port is opened."""
+    told = "it must be a host's name or an IP address without brackets, and without a port"
+    assert _faults(f"http.host={host}").startswith(f"http.host = {host!r}: {told}")
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "my_host.internal", "10.0.0.1", "::", "::1", "fe80::1%eth0", "::ffff:10.0.0.1"]
+)
+def test_address_may_be_a_name_or_of_either_version(host: str) -> None:
+    """As the system's resolver takes them."""
+    assert load_settings(flags=[f"http.host={host}"]).http.host == host
+
+
 @pytest.mark.parametrize("token", ["{}\n", " {}", "{} ", "a\nb{}", "\x00{}", "\x7f{}"])
 def test_token_that_no_client_can_send_is_refused(token: str) -> None:
     """Such as that of a file that ends with a line break: HTTP trims headers, so it would never be the one sent."""
