@@ -59,14 +59,13 @@ async function look() {
 /** Show the article that the address names. */
 async function choose() {
   const asked = new URLSearchParams(location.hash.slice(1));
-  const [id, scope, other] = ["id", "scope", "other"].map((name) => asked.get(name) ?? "");
+  const [id, scope, other] = ["id", "scope", "other"].map((name) => fillIn(name, asked.get(name) ?? ""));
   markCurrent();
-  if (!id) return;
   choosing += 1;
   const mine = choosing;
   const show = (...children) => mine === choosing && at("answer").replaceChildren(...children);
-  at("search-id").value = id;
-  show(make("p", { class: "quiet" }, word("looking")));
+  show(make("p", { class: "quiet" }, word(id ? "looking" : "chooseOne")));
+  if (!id) return;
   try {
     const [article, cluster] = await Promise.all([ask("article", { id, scope }), ask("cluster", { id, scope, limit: MEMBERS })]);
     const more = (offset) => ask("cluster", { id, scope, limit: MEMBERS, offset });
@@ -77,6 +76,13 @@ async function choose() {
     notice(error);
     show(problem(error));
   }
+}
+
+/** Show a part of the address in its field of the search form, where else the last one would be asked with; return it. */
+function fillIn(name, value) {
+  at(`search-${name}`).value = value;
+  if (value) at(`search-${name}`).closest("details")?.setAttribute("open", "");
+  return value;
 }
 
 /** Return why an article is a copy, or a message why that is no longer known. */

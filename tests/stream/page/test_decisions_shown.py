@@ -88,6 +88,27 @@ def test_two_articles_are_compared_that_have_no_link(page: Watched) -> None:
     expect(page.page.locator("#answer")).to_contain_text("not a copy")
 
 
+def test_form_holds_what_is_shown(page: Watched) -> None:
+    """What was asked before would be asked again with the next id; what an address compares with can be seen."""
+    answer, forms = page.page.locator("#answer"), page.page.locator("#search")
+
+    def asked() -> list[str]:
+        return [forms.locator(f"[name={name}]").input_value() for name in ("id", "scope", "other")]
+
+    expect(answer).to_contain_text("Choose one of the latest links")
+    page.page.evaluate("location.hash = '#id=weather&other=story'")
+    expect(answer).to_contain_text("not a copy")
+    assert asked() == ["weather", "", "story"]
+    expect(page.page.get_by_label("Compare with (id)")).to_be_visible()
+    page.page.locator("#latest a", has_text="copy").click()
+    expect(page.page.locator(".verdict").first).to_contain_text("“copy” is a copy of “story”.")
+    assert asked() == ["copy", "", ""]
+    page.page.go_back()
+    page.page.go_back()
+    expect(answer).to_have_text(re.compile("^Choose one of the latest links"))
+    assert asked() == ["", "", ""]
+
+
 def test_unknown_article_is_said_to_be_unknown(page: Watched) -> None:
     """A search for an unknown id shows the API's message."""
     page.page.get_by_label("Id of an article").fill("nobody")
