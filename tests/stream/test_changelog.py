@@ -227,6 +227,26 @@ def test_recreated_log_is_told(bootstrap: str, topic: str, reader: ChangelogRead
             other.seek(10)
 
 
+def test_log_that_is_cut_and_grows_past_the_position_is_read_on(
+    bootstrap: str, topic: str, reader: ChangelogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fetch at a position that the topic no longer held ends fetching: it must not end for good."""
+    produce(bootstrap, topic, [Incoming(b"v", key=b"a")])
+    with monkeypatch.context() as late:
+        late.setattr(reader, "bounds", lambda: (0, 3))
+        reader.seek(3)
+    time.sleep(1.0)  # the client is told that the offset is out of range
+    produce(bootstrap, topic, [Incoming(b"v", key=b"%d" % n) for n in range(5)])
+    records: list[LogRecord] = []
+
+    def read() -> bool:
+        records.extend(reader.read(0.1, MEGABYTE))
+        return len(records) >= 3
+
+    wait_until(read, "the records from the position on")
+    assert [record.offset for record in records] == [3, 4, 5]
+
+
 def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) -> None:
     """It may have just been created: it is retried until the deadline, and the caller is called meanwhile."""
     waits: list[int] = []

@@ -26,6 +26,8 @@ from stream_dedup.stream.kafka.places import offset_of
 _MOST_RECORDS = 10_000  # taken at a time
 _FIRST_RECORDS = 1  # taken at a time while their size is not known yet
 _POLL_SECONDS = 0.05
+# Fetching has ended, as for a position that the topic does not hold. The names with an underscore are librdkafka's.
+_OUT_OF_RANGE = {KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
 
 log = structlog.get_logger()
 
@@ -117,7 +119,11 @@ class ChangelogReader:
             BrokerError: the broker cannot be reached or refuses.
         """
         self._position = position
-        self._check_position()
+        first, end = self.bounds()
+        if position < first:
+            raise ChangelogTruncatedError(f"{self._topic} begins at {first}, but the state is at {position}")
+        if position > end:
+            raise ChangelogLostError(self._topic, end, position)
         self._consumer.assign([TopicPartition(self._topic, 0, position)])
         self._reads = True
 
@@ -179,6 +185,7 @@ class ChangelogReader:
             error = message.error()
             if error is None:
                 records.append(LogRecord(offset_of(message), message.key() or b"", message.value()))
+                self._position = offset_of(message) + 1
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's name
                 # If the broker has compacted the last records and markers away, nothing else leads to the end.
                 self._position = max(self._position, offset_of(message))
@@ -189,15 +196,9 @@ class ChangelogReader:
         return records
 
     def _fail(self, error: KafkaError) -> None:
-        if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001  # the same
-            self._check_position()
+        if error.code() in _OUT_OF_RANGE:
+            # If the topic has grown past the position meanwhile, what follows tells by its steps whether it fits.
+            self.seek(self._position)
         elif not is_transient(error):
             raise reading_error(f"cannot read {self._topic}", error)
         self._recurring_faults.warning("changelog_waits", error=error.name(), detail=error.str())
-
-    def _check_position(self) -> None:
-        first, end = self.bounds()
-        if self._position < first:
-            raise ChangelogTruncatedError(f"{self._topic} begins at {first}, but the state is at {self._position}")
-        if self._position > end:
-            raise ChangelogLostError(self._topic, end, self._position)
