@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -37,9 +38,8 @@ def reader(bootstrap: str, topic: str) -> Iterator[ChangelogReader]:
 
 
 def settings(bootstrap: str) -> Settings:
-    """Return settings with a shorter deadline than users may set, so that tests need not wait as long."""
-    made = Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap}})
-    return made.model_copy(update={"commit": made.commit.model_copy(update={"deadline_seconds": 2.0})})
+    """Return settings of a reader."""
+    return Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap}})
 
 
 def transactional(bootstrap: str) -> Producer:
@@ -250,7 +250,10 @@ def test_log_that_is_cut_and_grows_past_the_position_is_read_on(
 def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) -> None:
     """It may have just been created: it is retried until the deadline, and the caller is called meanwhile."""
     waits: list[int] = []
-    absent = ChangelogReader(settings(bootstrap), f"none-{uuid4().hex}", lambda: waits.append(1))
+    patient = settings(bootstrap)
+    # Less than users may set, so that the test need not wait as long.
+    hasty = patient.model_copy(update={"commit": patient.commit.model_copy(update={"deadline_seconds": 2.0})})
+    absent = ChangelogReader(hasty, f"none-{uuid4().hex}", lambda: waits.append(1))
     told = "cannot read none-.*: no broker has answered for 2 s; "
     with closing(absent) as reader, pytest.raises(BrokerError, match=told):
         reader.bounds()
@@ -259,42 +262,40 @@ def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) 
 
 def test_reader_that_rests_fetches_nothing_and_goes_on_where_it_is_told(bootstrap: str, topic: str) -> None:
     """While resting it fetches nothing new but still gets statistics; after a seek it reads everything."""
-    received: list[int] = []
+    told: list[dict[str, Any]] = []
     records: list[LogRecord] = []
     chosen = Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap, "statistics.interval.ms": "100"}})
-
-    def told(statistics: str) -> None:
-        received.append(json.loads(statistics)["rx_bytes"])
-
-    with closing(ChangelogReader(chosen, topic, on_statistics=told)) as reader:
+    made = time.monotonic()
+    with closing(ChangelogReader(chosen, topic, on_statistics=lambda one: told.append(json.loads(one)))) as reader:
 
         def read(count: int) -> bool:
             records.extend(reader.read(0.1, MEGABYTE))
             return len(records) >= count
 
-        def rest(statistics: int) -> None:
-            """Rest until so many more have come."""
-            wanted = len(received) + statistics
+        def rest() -> None:
+            """Rest for five statistics that are made from now on, and until no request waits for its answer."""
+            began = time.monotonic()
 
             def has_rested() -> bool:
                 reader.rest()
-                return len(received) >= wanted
+                since = [one for one in told if made + one["age"] / 1e6 > began]
+                return len(since) >= 5 and not any(one["waitresp_cnt"] for one in since[-1]["brokers"].values())
 
             wait_until(has_rested, "statistics")
 
         produce(bootstrap, topic, [Incoming(b"1", key=b"a")])
         reader.seek(0)
         wait_until(lambda: read(1), "the first record")
-        rest(5)  # at ten a second, for longer than a request that waits at the broker (`fetch.wait.max.ms`)
-        before = received[-1]
+        rest()
+        before = told[-1]["rx_bytes"]
         produce(bootstrap, topic, [Incoming(bytes(MEGABYTE), key=b"b"), Incoming(bytes(MEGABYTE), key=b"c")])
-        rest(5)
-        assert received[-1] - before < MEGABYTE / 10
+        rest()
+        assert told[-1]["rx_bytes"] - before < MEGABYTE / 10
         reader.seek(reader.position)
         wait_until(lambda: read(3), "the others")
         assert [record.key for record in records] == [b"a", b"b", b"c"]
-        rest(5)
-        assert received[-1] - before > 2 * MEGABYTE
+        rest()
+        assert told[-1]["rx_bytes"] - before > 2 * MEGABYTE
 
 
 def test_properties_of_the_input_do_not_reach_the_replay(bootstrap: str, topic: str) -> None:
