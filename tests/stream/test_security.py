@@ -37,6 +37,7 @@ from deploy.broker import KafkaBroker
 from deploy.demo.samples.corpus import Form, base_texts
 from tests.stream.messages import article, produce
 from tests.stream.records import collect
+from tests.stream.rights import enforce
 from tests.stream.service import Service
 from tests.stream.topics import Topics, fresh_topics
 
@@ -328,6 +329,4 @@ def _allow(bootstrap: str, *rights: tuple[ResourceType, str, ResourcePatternType
         for kind, name, pattern, operations in rights
         for operation in operations
     ]
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: a client that is freed drops its requests
-    for future in admin.create_acls(bindings).values():
-        future.result(20)
+    enforce(bootstrap, bindings)
