@@ -3,10 +3,10 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from threading import Timer
+from threading import Event, Thread
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
@@ -28,9 +28,14 @@ from stream_dedup.stream.output import writer as writer_
 from stream_dedup.stream.output.errors import AbortedError, FencedError, OutcomeUnknownError
 from stream_dedup.stream.output.writer import GroupOffsets, Writer
 from stream_dedup.stream.protocol import Step
+from tests.stream.rights import enforce
 from tests.stream.topics import create_topic
 from tests.stream.waiting import stand_still, wait_until
 from tests.stream.writing import RECORDS, SECONDS, Stage, member, send_and_commit, staged
+
+_DEADLINE_SECONDS = 30.0  # of a commit
+_SILENT_CALLS = 8  # of a waiting writer, until the broker is heard again
+_TICK_SECONDS = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -142,9 +147,7 @@ def deny(stage: Stage, kind: ResourceType, name: str, operation: AclOperation) -
         AclBinding(kind, name, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", what, permission)
         for what, permission in ((operation, AclPermissionType.DENY), (AclOperation.ALL, AclPermissionType.ALLOW))
     ]
-    admin = AdminClient({"bootstrap.servers": stage.bootstrap})
-    for created in admin.create_acls(rules).values():
-        created.result(SECONDS)
+    enforce(stage.bootstrap, rules)
 
 
 # -------------------------------------------------------------------------------------------------- outages
@@ -155,55 +158,96 @@ def test_silence_of_the_broker_is_outlasted_and_the_caller_goes_on_beating(
 ) -> None:
     """Whichever call it hits, the commit succeeds once in the end, and the caller was called every second.
 
-    Here it is called four times as often, so that pauses of a busy machine do not matter.
+    Here it is called four times as often, until the broker is heard again. Time is counted by a thread of this process:
+    it stands still while the machine gives the process none.
     """
-    calls: list[float] = []
+    calls: list[int] = []
     assert writer_.SLICE_SECONDS <= 1.0  # as it is shipped
     for module in (writer_, exactly_once):
         monkeypatch.setattr(module, "SLICE_SECONDS", 0.25)
-    with staged(frail.bootstrap) as stage, member(stage) as consumer:
-        writer = stage.writer(while_waiting=lambda: calls.append(time.monotonic()))
+    with staged(frail.bootstrap) as stage, member(stage) as consumer, _ticks() as ticks:
+
+        def called() -> None:
+            calls.append(ticks())
+            if len(calls) == _SILENT_CALLS:
+                os.kill(frail.pid, signal.SIGCONT)
+
+        writer = stage.writer(while_waiting=called)
         for n, step in enumerate((Step.BEGUN, Step.CONFIRMED, Step.OFFSETS_SENT)):
-            calls.clear()
-            with silence_at(step, frail, 2.5):
+            with silence_at(step, frail, calls.clear):
                 writer.begin()
                 writer.send(stage.output, b"%d" % n, b"v", [])
                 writer.commit(
                     [(b"%d" % n, b"v")], GroupOffsets({(stage.input, 0): n}, consumer.consumer_group_metadata())
                 )
-            assert len(calls) >= 2, step
-            assert max(after - before for before, after in pairwise(calls)) < 1.5, step
+            assert len(calls) >= _SILENT_CALLS, step
+            assert max(after - before for before, after in pairwise(calls)) * _TICK_SECONDS < 1.5, step
         assert stage.committed(stage.output) == [(b"0", b"v"), (b"1", b"v"), (b"2", b"v")]
         assert stage.committed(stage.changelog) == [(b"0", b"v"), (b"1", b"v"), (b"2", b"v")]
         assert stage.group_offset() == 2
 
 
 @contextmanager
-def silence_at(step: Step, broker: KafkaBroker, seconds: float) -> Iterator[None]:
-    """Silence the broker as soon as a step is reached: for some seconds, or until the end of the block."""
-    timer = Timer(seconds, os.kill, (broker.pid, signal.SIGCONT))
+def _ticks() -> Iterator[Callable[[], int]]:
+    """Yield what returns how often a thread of this process has woken up from a short sleep so far."""
+    slept, over = 0, Event()
+
+    def sleep() -> None:
+        nonlocal slept
+        while not over.wait(_TICK_SECONDS):
+            slept += 1
+
+    thread = Thread(target=sleep)
+    thread.start()
+    try:
+        yield lambda: slept
+    finally:
+        over.set()
+        thread.join()
+
+
+@contextmanager
+def silence_at(step: Step, broker: KafkaBroker, then: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Silence the broker as soon as a step is reached, until the end of the block unless it is continued before."""
 
     def reached(now: Step) -> None:
         if now is step:
             stand_still(broker.pid)
-            timer.start()
+            then()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(protocol, "reached", reached)
         try:
             yield
         finally:
-            timer.cancel()
             os.kill(broker.pid, signal.SIGCONT)
 
 
-def test_commit_without_an_answer_has_an_unknown_outcome(frail: KafkaBroker) -> None:
+class _Clock:
+    """The time as the writer sees it, which a test may move on: no broker is so slow that a deadline passes before."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._skipped = 0.0
+        self.sleep = time.sleep
+        for module in (writer_, exactly_once):
+            monkeypatch.setattr(module, "time", self)
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._skipped
+
+    def pass_deadline(self) -> None:
+        self._skipped += 2 * _DEADLINE_SECONDS
+
+
+def test_commit_without_an_answer_has_an_unknown_outcome(frail: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is neither committed nor aborted for certain: the process must end, and the next start reads the log."""
+    clock, silent = _Clock(monkeypatch), Event()
     with staged(frail.bootstrap) as stage:
-        writer = stage.writer(stage.settings(deadline=2))
+        settings = stage.settings(deadline=_DEADLINE_SECONDS)
+        writer = stage.writer(settings, lambda: clock.pass_deadline() if silent.is_set() else None)
         writer.begin()
         writer.send(stage.output, b"a", b"v", [])
-        with silence_at(Step.CONFIRMED, frail, 30), pytest.raises(OutcomeUnknownError):
+        with silence_at(Step.CONFIRMED, frail, silent.set), pytest.raises(OutcomeUnknownError):
             writer.commit(RECORDS, None)
         # The request was in the broker's socket and is processed after all, so reporting an abort would be wrong.
         wait_until(lambda: stage.committed(stage.changelog) == RECORDS, "the broker commits")
@@ -211,11 +255,22 @@ def test_commit_without_an_answer_has_an_unknown_outcome(frail: KafkaBroker) -> 
         assert not writer.in_transaction
 
 
-def test_confirmation_that_does_not_come_aborts_and_nothing_counts(frail: KafkaBroker) -> None:
+def test_confirmation_that_does_not_come_aborts_and_nothing_counts(
+    frail: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After the deadline the transaction is aborted, the broker being back, and the same batch then counts once."""
+    clock, silent = _Clock(monkeypatch), Event()
+
+    def go_on() -> None:
+        if silent.is_set():
+            silent.clear()
+            clock.pass_deadline()
+        else:
+            os.kill(frail.pid, signal.SIGCONT)
+
     with staged(frail.bootstrap) as stage:
-        writer = stage.writer(stage.settings(deadline=2))
-        with silence_at(Step.BEGUN, frail, 3):
+        writer = stage.writer(stage.settings(deadline=_DEADLINE_SECONDS), go_on)
+        with silence_at(Step.BEGUN, frail, silent.set):
             writer.begin()
             writer.send(stage.output, b"a", b"first", [])
             with pytest.raises(AbortedError):
@@ -238,15 +293,14 @@ def test_caller_may_give_up_while_the_broker_is_silent(frail: KafkaBroker, step:
 
     with staged(frail.bootstrap) as stage, member(stage) as consumer:
         writer = stage.writer(while_waiting=stop)
-        opened.append(writer)
-        with silence_at(step, frail, 30):
+        with silence_at(step, frail, lambda: opened.append(writer)):
             writer.begin()
             writer.send(stage.output, b"a", b"v", [])
             began = time.monotonic()
             with pytest.raises(BrokerError, match="stopped"):
                 writer.commit(RECORDS, GroupOffsets({(stage.input, 0): 1}, consumer.consumer_group_metadata()))
             writer.close()
-            assert time.monotonic() - began < 15  # of the 30 s of silence
+            assert time.monotonic() - began < _DEADLINE_SECONDS  # nothing waits until then
 
 
 def test_opening_without_a_broker_ends_at_the_deadline(stage: Stage) -> None:
