@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -51,7 +51,9 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Return the port of a server with short time limits and few connections."""
     monkeypatch.setattr(connections, "PATIENCE_SECONDS", _PATIENCE)
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", _MOST)
-    config = uvicorn.Config(_answer, http=Connection, ws="none", lifespan="off", log_config=None)
+    config = uvicorn.Config(
+        _answer, http=Connection, ws="none", lifespan="off", log_config=None, timeout_keep_alive=100
+    )
     server = uvicorn.Server(config)
     listening = socket.create_server(("127.0.0.1", 0), backlog=200)
     with closing(listening):
@@ -130,22 +132,27 @@ def test_answer_that_is_not_taken_in_time_is_cut(port: int) -> None:
     """This also holds if the client sends another request meanwhile; it gets only part of the answer."""
     with _connected(port, _WHOLE.replace(b"/ ", b"/large ")) as client:
         assert client.recv(12) == _OK
-        client.sendall(_WHOLE)
+        with suppress(ConnectionError):  # a busy machine may have cut it by now
+            client.sendall(_WHOLE)
         _await_cut(client, port)
         assert len(_rest(client)) < _LARGE
 
 
 def test_client_that_asks_and_reads_is_never_cut(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection may last longer than any single request is allowed to, with answers of any length."""
-    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 3 * _PATIENCE)  # longer than a busy machine needs in between
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 2 * _SECONDS)  # longer than a busy machine needs in between
+    passed = 0.0
+    monkeypatch.setattr(asyncio.BaseEventLoop, "time", lambda _: time.monotonic() + passed)
     with _connected(port) as client:
-        for _ in range(20):
+        for _ in range(10):
             client.sendall(_WHOLE)
             told = b""
             while not told.endswith(b"0\r\n\r\n"):  # the end of a chunked answer
-                told += client.recv(1 << 10)
+                part = client.recv(1 << 10)
+                assert part, "it was cut"
+                told += part
             assert told.startswith(_OK)
-            time.sleep(_PATIENCE / 5)
+            passed += _SECONDS
         client.sendall(_WHOLE.replace(b"/ ", b"/large ").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         assert len(_rest(client)) > _LARGE
 
