@@ -71,11 +71,20 @@ def test_audit_knows_what_it_does_not_know(told: list[dict[str, Any]], code: int
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
-    [(None, "pip-audit cannot be started"), ("sleep 60", "gave no answer"), ("echo none", "reported nothing")],
+    ("script", "seconds", "told"),
+    [
+        (None, 60.0, "pip-audit cannot be started"),
+        ("sleep 60", 1.0, "gave no answer"),
+        ("echo none", 60.0, "reported nothing"),
+    ],
 )
 def test_audit_without_an_answer_is_no_vulnerability(
-    script: str | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    script: str | None,
+    seconds: float,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Without pip-audit, or if it hangs or says nothing, it is unknown whether there are vulnerabilities."""
     if script is not None:
@@ -83,7 +92,7 @@ def test_audit_without_an_answer_is_no_vulnerability(
         program.write_text(f"#!/bin/sh\nexec {script}\n")
         program.chmod(0o755)
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
-    monkeypatch.setattr(audit, "_SECONDS", 1.0)
+    monkeypatch.setattr(audit, "_SECONDS", seconds)
     assert audit.main() == EXIT_UNKNOWN
     assert told in capsys.readouterr().err
 

@@ -187,6 +187,12 @@ def test_what_is_out_of_reach_is_waited_for_whatever_the_loop_is_at() -> None:
 # ------------------------------------------------------------------------------------------------ the port
 
 
+@pytest.fixture(autouse=True)
+def _answers_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for the figures of a busy machine: for users a service that does not answer within a second is not there."""
+    monkeypatch.setattr("stream_dedup.ask.figures._SECONDS", 60.0)
+
+
 def test_port_refreshes_before_it_shows() -> None:
     """Each scrape refreshes what is not updated as it happens; probes do not."""
     metrics, calls = Metrics(), []

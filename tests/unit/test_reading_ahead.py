@@ -41,7 +41,7 @@ class _Engine:
         self.may = threading.Event()
 
     def prepare(self, _items: object, _unless: object) -> None:
-        assert self.may.wait(10)
+        assert self.may.wait(60)
 
 
 @pytest.fixture

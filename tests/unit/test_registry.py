@@ -140,7 +140,7 @@ def test_registry_that_is_not_there_is_waited_for_until_the_end() -> None:
             assert not asking.done()
         registry.close()
         with pytest.raises(RegistryError, match="given up"):
-            asking.result(5)
+            asking.result(60)
     assert "ConnectError" in outages[0]
 
 

@@ -13,7 +13,7 @@ import pytest
 from stream_dedup import scratch as module
 from stream_dedup.scratch import Scratch, remove_abandoned
 
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 120.0
 _HOLDER = """
 import time
 import typer

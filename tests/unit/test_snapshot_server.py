@@ -95,7 +95,7 @@ def test_who_is_interrupted_takes_the_request_back(number: signal.Signals, tmp_p
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(number)
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=120)
     assert (process.returncode, "Traceback" in told) == (128 + number, False)
     assert not [path for path in settings.state.directory.iterdir() if path.is_file()]
 
