@@ -33,6 +33,7 @@ def _settings(bootstrap: str, topics: Topics) -> Settings:
             f"input.topics={topics.input}",
             f"input.group={topics.group}",
             "commit.articles=4096",
+            "kafka.consumer.session.timeout.ms=60000",  # longer than a busy machine pauses
             # Partitions are delivered by short turns, and little is read ahead of them.
             "kafka.consumer.fetch.message.max.bytes=20000",
             "kafka.consumer.queued.max.messages.kbytes=40",
