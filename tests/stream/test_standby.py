@@ -18,6 +18,7 @@ from stream_dedup import Article, Deduplicator
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.settings import InputSettings
 from tests.stream.messages import Incoming, article, produce
+from tests.stream.metrics import Metrics
 from tests.stream.records import Arrivals, Outputs, Record, collect
 from tests.stream.service import Service
 from tests.stream.topics import Topics, changelogs, fresh_topics
@@ -25,8 +26,8 @@ from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
-_AFTER_SIGTERM = 15.0  # seconds; about one on an idle machine, and far less than the session of the old owner
-_AFTER_SIGKILL = 30.0  # seconds, up to ten of them for the session of the input's group
+_AFTER_SIGTERM = 60.0  # seconds; about one on an idle machine, and far less than the session of the old owner
+_AFTER_SIGKILL = 60.0  # seconds, up to ten of them for the session of the input's group
 _SMALL_COMMITS = "commit.articles=4"
 _LONG_SESSION = "kafka.session.timeout.ms=120000"
 _OTHER = "今年的龙舟赛改在城南水库举行，共有四十支队伍报名参加，水上公安派出八艘快艇维持秩序。"
@@ -76,11 +77,11 @@ def scene(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Scene:
             with Service(tmp_path_factory.mktemp("refused"), bootstrap, scene.topics, "sketch.gram=6") as refused:
                 scene.refused = refused.wait_end(), refused.log(), changelogs(bootstrap, scene.topics)
             produce(bootstrap, scene.topics.input, sent[share : 2 * share])
-            scene.after["SIGTERM"] = _handed_over(arrivals, first.stop, second)
+            scene.after["SIGTERM"] = _handed_over(arrivals, share, first.stop, second)
             with Service(one, bootstrap, scene.topics, _SMALL_COMMITS) as third:
                 wait_until(lambda: _role(third) == "standby", "the third stands by")
                 produce(bootstrap, scene.topics.input, sent[2 * share :])
-                scene.after["SIGKILL"] = _handed_over(arrivals, second.kill, third)
+                scene.after["SIGKILL"] = _handed_over(arrivals, 2 * share, second.kill, third)
                 collect(bootstrap, scene.topics, len(sent), third)
                 third.stop()
             scene.lives = [first, second, third]
@@ -110,6 +111,12 @@ def _observed(active: Service, standby: Service) -> dict[str, Any]:
     }
 
 
+def _rests(metrics: Metrics) -> bool:
+    """Return whether a process reports that it does not read the input."""
+    idle = metrics.series("ready") == metrics.series("assigned_partitions") == [0.0]
+    return idle and metrics.series("consumer_lag_messages") == []
+
+
 def _held(service: Service) -> list[float]:
     """Return what a process reports about its state."""
     metrics = service.metrics()
@@ -124,9 +131,15 @@ def _followed(active: Service, standby: Service) -> bool:
     return 0 < ahead <= behind and standby.metrics().series("changelog_records_remaining") == [0.0]
 
 
-def _handed_over(arrivals: Arrivals, end: Callable[[], None], follower: Service) -> float:
-    """End the owner in mid-work, and return the seconds until another one reads the input."""
-    before = arrivals.count()
+def _handed_over(arrivals: Arrivals, before: int, end: Callable[[], None], follower: Service) -> float:
+    """End the owner when it has begun with the next part, and return the seconds until another one reads the input.
+
+    Args:
+        arrivals: of all parts.
+        before: messages of the parts before.
+        end: ends the owner.
+        follower: the other one.
+    """
     wait_until(lambda: arrivals.count() > before, "the owner is at work")
     began = datetime.now(UTC)
     end()
@@ -266,9 +279,7 @@ def test_owner_that_was_passed_over_stands_by_and_owns_again_later(bootstrap: st
         wait_until(lambda: _role(second) == "active", "the second is active", _AFTER_SIGKILL)
         first.resume()
         wait_until(lambda: _role(first) == "standby", "the first stands by")
-        metrics = first.metrics()
-        assert metrics.series("ready") == metrics.series("assigned_partitions") == [0.0]
-        assert metrics.series("consumer_lag_messages") == []
+        wait_until(lambda: _rests(first.metrics()), "it says that it does not read")
         produce(bootstrap, topics.input, [article("two", _OTHER)])
         assert len(collect(bootstrap, topics, 2, second).unique) == 2
         second.stop()
