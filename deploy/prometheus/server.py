@@ -18,9 +18,9 @@ from urllib.parse import urlencode
 
 from deploy.broker.process import GuardedProcess
 
-_START_SECONDS = 20.0
+_START_SECONDS = 120.0
 _STOP_SECONDS = 5.0
-_ANSWER_SECONDS = 20.0
+_ANSWER_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 _ADDRESS = re.compile(r'msg="Listening on".* address=(\S+)')
 _READY = "Server is ready to receive web requests"

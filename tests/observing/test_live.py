@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import pytest
 
@@ -71,12 +72,15 @@ def stage(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 produce(bootstrap, topics.input, messages[first : first + _BATCH])
                 time.sleep(_PAUSE_SECONDS)
             collect(bootstrap, topics, len(messages), active)
+            count = "sum(stream_dedup_commit_messages_sum)"
+            wait_until(lambda: [one.values[0] for one in prometheus.query(count)] == [len(messages)], "all is scraped")
             time.sleep(8 * INTERVAL_SECONDS)
             yield _Stage(prometheus, begin, time.time())
 
 
 def _expressions(page: Page) -> list[str]:
-    times = Variables(interval=INTERVAL_SECONDS, rate_interval=8 * INTERVAL_SECONDS, range=60.0)
+    # Rates over so long that a busy machine scrapes twice meanwhile.
+    times = Variables(interval=INTERVAL_SECONDS, rate_interval=40 * INTERVAL_SECONDS, range=60.0)
     queries: list[Query] = [*annotations(page), *chain.from_iterable(view.queries for view in views(page))]
     return [times.filled(query.expression) for query in queries]
 
@@ -109,7 +113,12 @@ def test_each_recorded_series_has_data(stage: _Stage, rule: Rule) -> None:
 
 def test_rules_are_evaluated_without_errors(stage: _Stage) -> None:
     """All rules of the files are loaded, and Prometheus reports no error for any."""
-    rules = [rule for group in stage.prometheus.ask("rules")["groups"] for rule in group["rules"]]
+
+    def told() -> list[dict[str, Any]]:
+        return [rule for group in stage.prometheus.ask("rules")["groups"] for rule in group["rules"]]
+
+    wait_until(lambda: all(rule["health"] != "unknown" for rule in told()), "all are evaluated")
+    rules = told()
     assert sorted(rule["name"] for rule in rules) == sorted(rule.name for rule in all_rules())
     assert [rule.get("lastError", "") for rule in rules if rule["health"] != "ok"] == []
 
