@@ -8,7 +8,7 @@ from stream_dedup.stream.protocol import Step
 from tests.faults.chaos import Progress, Replica, active_one, delete_state, fused
 from tests.faults.outcome import faults, read_outcome
 from tests.faults.proxy import PASS
-from tests.faults.stage import AT_LEAST_ONCE, FLAGS, LONG, SIZE, SLOW_LINE, Run, Stage
+from tests.faults.stage import AT_LEAST_ONCE, FLAGS, LONG, SIZE, TRICKLE, Run, Stage
 from tests.faults.workload import workload
 from tests.stream.arguments import set_flags, write_settings
 from tests.stream.messages import produce
@@ -114,10 +114,10 @@ def test_rebalance_during_replay(run: Run) -> None:
     ):
         run.progress.wait(SIZE * 2 // 3, [first.start()])
         first.service.kill()
-        run.stage.proxy.set(SLOW_LINE)  # the replay takes seconds
+        run.stage.proxy.set(TRICKLE)  # the replay would take minutes
         second.start().wait_role("restoring")
         third.start()
-        third.wait_role("restoring", "standby")
+        third.wait_role("restoring")
         assert third.service.terminate().code == 0
         run.stage.proxy.set(PASS)
         run.progress.finish([second])
