@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -27,6 +27,8 @@ from tests.stream.waiting import PATIENCE_SECONDS, stand_still, wait_until
 
 READY_SECONDS = 120.0  # when five processes start at once on two cores; one alone takes four
 STOP_SECONDS = 10.0
+_ANSWER_SECONDS = 30.0  # for an answer from the HTTP port of a process that has to share its core
+_SLICE_SECONDS = 0.25  # for which the end is waited for at a time: longer, and this process was paused
 _LOG_TAIL_BYTES = 5_000
 
 
@@ -36,7 +38,7 @@ class Ended:
 
     Attributes:
         code: its exit code; negative for a signal.
-        seconds: from the request to the end.
+        seconds: from the request to the end, without pauses in which this process stood still as well.
     """
 
     code: int
@@ -140,11 +142,17 @@ class Service:
         wait_until(lambda: self._still_running() and self._is_ready(), "ready", seconds)
         return self
 
-    def terminate(self, seconds: float = 3 * STOP_SECONDS) -> Ended:
+    def terminate(self, seconds: float = PATIENCE_SECONDS) -> Ended:
         """Send SIGTERM and wait for the exit."""
-        began = time.monotonic()
         self._process.send_signal(signal.SIGTERM)
-        return Ended(self._process.wait(seconds), time.monotonic() - began)
+        waited = 0.0
+        while waited < seconds:
+            began = time.monotonic()
+            with suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(_SLICE_SECONDS)
+                return Ended(code, waited + min(time.monotonic() - began, _SLICE_SECONDS))
+            waited += _SLICE_SECONDS
+        raise AssertionError(f"it still runs {seconds:g} s after SIGTERM")
 
     def stop(self) -> None:
         """Send SIGTERM and check that it exits properly: in time, with exit code 0."""
@@ -194,7 +202,7 @@ class Service:
     def ask(self, path: str, method: str = "GET") -> Answer:
         """Send a request to its HTTP port."""
         host, port = self.address
-        with closing(HTTPConnection(host, port, timeout=10)) as connection:
+        with closing(HTTPConnection(host, port, timeout=_ANSWER_SECONDS)) as connection:
             connection.request(method, path)
             response: HTTPResponse = connection.getresponse()
             return Answer(response.status, response.getheader("Content-Type", ""), response.read().decode("utf-8"))
