@@ -137,9 +137,10 @@ def test_clients_tell_what_they_have_sent_and_received(shown: Shown, bootstrap: 
         received, sent = (metrics.by(f"kafka_{way}_bytes_total", "client") for way in ("received", "sent"))
         return received["consumer",], sent["producer",]
 
+    came_in = sum(len(message.value or b"") for messages in shown.sent.values() for message in messages)
+    came_out = sum(len(record.value or b"") for record in (*shown.outputs.unique, *shown.outputs.duplicates))
+    wait_until(lambda: traffic()[0] > came_in and traffic()[1] > came_out, "the traffic so far is told")
     received, sent = traffic()
-    assert received > sum(len(message.value or b"") for messages in shown.sent.values() for message in messages)
-    assert sent > sum(len(record.value or b"") for record in (*shown.outputs.unique, *shown.outputs.duplicates))
     # Not a copy, and larger than what clients and brokers otherwise exchange meanwhile.
     characters = [*"".join(_BODIES)]
     random.Random(1).shuffle(characters)
@@ -150,7 +151,7 @@ def test_clients_tell_what_they_have_sent_and_received(shown: Shown, bootstrap: 
     wait_until(lambda: traffic()[0] >= received + size and traffic()[1] >= sent + size, "the traffic is told")
     assert traffic()[0] < received + 2 * size
     quick = shown.service.metrics().by("kafka_round_trip_seconds", "client", "stat")
-    assert all(0 < seconds < 2 for seconds in quick.values())
+    assert all(0 < seconds < 30 for seconds in quick.values())
 
 
 def test_gauges_of_the_process_are_those_of_the_system(shown: Shown) -> None:
@@ -159,7 +160,7 @@ def test_gauges_of_the_process_are_those_of_the_system(shown: Shown) -> None:
     kinds = metrics.by("memory_bytes", "kind")
     resident = psutil.Process(shown.service.pid).memory_info().rss
     assert kinds["anonymous",] + kinds["file",] == pytest.approx(resident, rel=0.1)
-    assert metrics.series("heartbeat_age_seconds")[0] < 5
+    wait_until(lambda: shown.service.metrics().series("heartbeat_age_seconds")[0] < 5, "a recent heartbeat")
     assert metrics.series("registry_waiting") == [0.0]
     assert 0 < metrics.series("state_disk_free_bytes")[0] < metrics.series("state_disk_size_bytes")[0]
     assert metrics.by("build_info") == {(): 1.0}
@@ -189,20 +190,21 @@ def test_lag_in_seconds_is_the_age_of_the_oldest_message_that_waits(
         for place, stamp in enumerate(times)
     ]
     produce(bootstrap, topics.input, backlog)
-    seen: dict[int, float] = {}
+    seen: dict[int, tuple[float, float]] = {}
     flags = ("commit.articles=2", "commit.interval_ms=1")
     with Service(tmp_path_factory.mktemp("backlog"), bootstrap, topics, *flags) as service:
-        service.wait_ready()
         while service.metrics().series("commit_messages_sum") != [count]:
+            asked = time.time()
             metrics = service.metrics()
             if metrics.series("consumer_lag_seconds"):
                 (waiting,), (age,) = metrics.series("consumer_lag_messages"), metrics.series("consumer_lag_seconds")
-                seen[int(waiting)] = time.time() - age
+                seen[int(waiting)] = asked - age, time.time() - age
         wait_until(lambda: service.metrics().series("consumer_lag_seconds") == [0.0], "no lag")
         assert service.metrics().series("consumer_lag_messages") == [0.0]
     waited = {waiting: since for waiting, since in seen.items() if waiting}
     assert waited
-    for waiting, since in waited.items():
+    for waiting, (earliest, latest) in waited.items():
         # If a message has been read, its own time is known; otherwise the time of the last committed one is used.
         oldest = times[count - waiting] / 1000
-        assert oldest - 60 - 5 < since < oldest + 5
+        assert oldest - 60 - 5 < latest
+        assert earliest < oldest + 5
