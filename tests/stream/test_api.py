@@ -30,6 +30,7 @@ from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _FLAGS = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", "idf.first_epoch_articles=100")
+_ANSWER_SECONDS = 30.0
 _START_SECONDS = 180.0  # its loops may have to compile first
 
 
@@ -65,7 +66,7 @@ def site(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 def _client(service: Service) -> httpx2.Client:
     """Return a client of the API that the service started last, once it answers."""
     wait_until(lambda: service.running and bool(service.events("answering")), "the API", _START_SECONDS)
-    return httpx2.Client(base_url=service.events("answering")[-1]["api"], timeout=10)
+    return httpx2.Client(base_url=service.events("answering")[-1]["api"], timeout=_ANSWER_SECONDS)
 
 
 def _process(service: Service) -> psutil.Process:
@@ -182,6 +183,8 @@ def test_a_service_that_waits_is_told_to_wait(bootstrap: str, tmp_path: Path) ->
         _client(service) as client,
     ):
         wait_until(lambda: service.ask("/readyz").text == "waiting for partitions\n", "partitions are waited for")
+        # The API waits for its service for a second at most.
+        wait_until(lambda: bool(client.get("/v1/status").json()["running"]), "the service answers the API")
         status = client.get("/v1/status").json()
     assert (status["running"], status["ready"], status["not_ready"]) == (True, False, "waiting for partitions")
 
@@ -217,10 +220,12 @@ def test_connections_for_nothing_keep_nobody_out(site: Site) -> None:
     """With more half-open connections than the API has room for, probes and questions are answered at once."""
     with _client(site.service) as client, ExitStack() as kept:
         for number in range(300):
-            held = kept.enter_context(socket.create_connection(("127.0.0.1", client.base_url.port or 0), timeout=10))
+            held = kept.enter_context(
+                socket.create_connection(("127.0.0.1", client.base_url.port or 0), timeout=_ANSWER_SECONDS)
+            )
             held.sendall((b"", b"GET /v1/status HT", b"POST /v1/similar HTTP/1.1\r\n")[number % 3])
         for path in ("/healthz", "/readyz", "/v1/status"):
-            with httpx2.Client(base_url=client.base_url, timeout=10) as other:
+            with httpx2.Client(base_url=client.base_url, timeout=_ANSWER_SECONDS) as other:
                 assert other.get(path).status_code == 200
 
 
@@ -235,7 +240,7 @@ def test_api_answers_probes_before_there_is_a_state(tmp_path: Path) -> None:
         wait_until(lambda: log.read_text(encoding="utf-8").endswith("\n"), "it waits", _START_SECONDS)
         line = json.loads(log.read_text(encoding="utf-8"))
         assert line["event"] == "api_waits"
-        with httpx2.Client(base_url=line["api"], timeout=10) as client:
+        with httpx2.Client(base_url=line["api"], timeout=_ANSWER_SECONDS) as client:
             answers = {path: client.get(path) for path in ("/startupz", "/healthz", "/readyz", "/v1/status")}
         assert {path: answer.status_code for path, answer in answers.items()} == {
             "/startupz": 503,

@@ -78,13 +78,13 @@ def _read_until(process: subprocess.Popen[str], text: str) -> str:
 def _left_behind(bootstrap: str, folder: Path) -> list[str]:
     """Return the processes, files and topics that a demonstration has left."""
     processes = [line for line in map(_command_line, psutil.process_iter()) if str(folder) in line]
-    topics = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics
+    topics = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).topics
     return [*processes, *(path.name for path in folder.iterdir()), *(name for name in topics if "demo-" in name)]
 
 
 def _groups_left(bootstrap: str) -> list[str]:
     admin = AdminClient({"bootstrap.servers": bootstrap})  # no answer comes once the client is freed
-    groups = admin.list_consumer_groups().result(10).valid
+    groups = admin.list_consumer_groups().result(60).valid
     return [group.group_id for group in groups or () if "demo-" in group.group_id]
 
 

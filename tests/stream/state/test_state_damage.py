@@ -179,7 +179,6 @@ def test_state_that_is_not_of_its_changelog_is_a_fault(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the topic was recreated, or ends before the state's position, it says so without waiting."""
-    monkeypatch.setattr(replay, "_MARKER_SECONDS", 0.5)
     topics = fresh_topics(bootstrap)
     produce(bootstrap, topics.input, [article("a", "大桥今天通车。")])
     with Service(tmp_path, bootstrap, topics) as service:
@@ -187,6 +186,7 @@ def test_state_that_is_not_of_its_changelog_is_a_fault(
         service.stop()
     settings = load_settings(tmp_path / "stream-dedup.toml")
     assert not list(verify(settings, lambda *_: None, with_changelog=True))
+    monkeypatch.setattr(replay, "_MARKER_SECONDS", 0.5)  # nothing is left to wait for
     (changelog,) = changelogs(bootstrap, topics)
     made_from = AdminTopics(settings).identity(changelog)
     delete_topic(bootstrap, changelog)
