@@ -13,7 +13,7 @@ from tests.programs import found
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _HOW = "`apt-get install chromium fonts-noto-cjk` on Debian"
-_MILLISECONDS = 20_000
+_MILLISECONDS = 60_000  # for what a page does, or the browser, on a busy machine
 _DESKTOP = ViewportSize(width=1280, height=900)
 
 
@@ -31,6 +31,7 @@ def chromium(*, scrollbars: bool = False) -> Iterator[Browser]:
         browser = playwright.chromium.launch(
             executable_path=path,
             args=["--no-sandbox"],
+            timeout=_MILLISECONDS,
             ignore_default_args=["--hide-scrollbars"] if scrollbars else None,
         )
         yield browser
