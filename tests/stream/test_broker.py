@@ -318,7 +318,7 @@ def test_dead_bootstrap_variable_is_a_clear_error(monkeypatch: pytest.MonkeyPatc
     started = time.monotonic()
     with pytest.raises(BrokerUnreachableError, match=r"KAFKA_BOOTSTRAP=127\.0\.0\.1:1"), kafka_for_session():
         pass
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
 
 
 def test_bootstrap_variable_is_used_when_it_answers(broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,12 @@ def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
     return load_settings(flags=flags)
 
 
+@pytest.fixture(autouse=True)
+def _answers_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a busy broker: a service that has to go on with the stream waits for two seconds, and asks again."""
+    monkeypatch.setattr("stream_dedup.stream.kafka.topics._IDENTITY_SECONDS", 60.0)
+
+
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[KafkaBroker]:
     """A broker for this module alone, which lets a group drop a silent member after a short time."""

@@ -43,6 +43,12 @@ def settings(bootstrap: str, name: str, *, create: bool = True) -> Settings:
     )
 
 
+@pytest.fixture(autouse=True)
+def _answers_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a busy broker: a service that has to go on with the stream waits for two seconds, and asks again."""
+    monkeypatch.setattr("stream_dedup.stream.kafka.topics._FORGET_SECONDS", 60.0)
+
+
 @pytest.fixture
 def name() -> str:
     """A name that no other test uses."""

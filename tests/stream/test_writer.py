@@ -166,12 +166,13 @@ def test_offsets_of_a_generation_that_is_over_are_refused_and_nothing_counts(sta
 
 
 def joined(stage: Stage, *members: Consumer) -> bool:
-    """Let members poll, and return whether the group is stable with all of them in it."""
+    """Let members poll, and return whether the group is stable with all of them in it, and one has the partition."""
     for one in members:
         one.poll(0.05)
     admin = AdminClient({"bootstrap.servers": stage.bootstrap})
     group = admin.describe_consumer_groups([stage.name])[stage.name].result(SECONDS)
-    return group.state == ConsumerGroupState.STABLE and len(group.members) == len(members)
+    stable = group.state == ConsumerGroupState.STABLE and len(group.members) == len(members)
+    return stable and any(one.assignment() for one in members)
 
 
 def test_offsets_of_a_member_that_has_left_are_refused(stage: Stage) -> None:
