@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -26,6 +27,7 @@ from deploy.demo.report import shortened
 from deploy.demo.samples import Sample, sample_stream
 from deploy.demo.stream import StreamFailedError
 from tests.stream.topics import fresh_topics
+from tests.stream.waiting import wait_until
 
 _ROOT = Path(__file__).parents[2]
 _SECONDS = 200
@@ -76,7 +78,13 @@ def _read_until(process: subprocess.Popen[str], text: str) -> str:
 
 
 def _left_behind(bootstrap: str, folder: Path) -> list[str]:
-    """Return the processes, files and topics that a demonstration has left."""
+    """Return the processes, files and topics that a demonstration has left, once the broker knows what is deleted."""
+    with suppress(AssertionError):
+        wait_until(lambda: not _found(bootstrap, folder), "nothing is left", 30)
+    return _found(bootstrap, folder)
+
+
+def _found(bootstrap: str, folder: Path) -> list[str]:
     processes = [line for line in map(_command_line, psutil.process_iter()) if str(folder) in line]
     topics = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).topics
     return [*processes, *(path.name for path in folder.iterdir()), *(name for name in topics if "demo-" in name)]
@@ -201,18 +209,19 @@ def test_stay_keeps_the_service_up_until_sigterm(bootstrap: str, folder: Path) -
     _read_until(process, "Press Ctrl-C to end it")
     assert address is not None
     assert page is not None
-    for place, path, told in (
-        (address[1], "/metrics", b"stream_dedup_articles_total"),
-        (page[1], "/", b"/page.js"),
-        (page[1], "/v1/status", b'"running":true'),
-    ):
-        connection = HTTPConnection(place, timeout=10)
-        connection.request("GET", path)
-        assert told in connection.getresponse().read()
-        connection.close()
+    assert b"stream_dedup_articles_total" in _get(address[1], "/metrics")
+    assert b"/page.js" in _get(page[1], "/")
+    # The API waits for its service for a second at most.
+    wait_until(lambda: b'"running":true' in _get(page[1], "/v1/status"), "the service answers the API")
     process.send_signal(signal.SIGTERM)
     run = _finish(process, folder)
     assert run.status == 0, run.output
+
+
+def _get(place: str, path: str) -> bytes:
+    with closing(HTTPConnection(place, timeout=60)) as connection:
+        connection.request("GET", path)
+        return connection.getresponse().read()
 
 
 @pytest.mark.parametrize("moment", ["Kafka answers", "service is ready"])
