@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stream_dedup.cli.completion import complete_setting, join_words
+from stream_dedup.paths import is_there
 from stream_dedup.rendering.plain import plain
 from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.settings.kinds import required_path, required_utf8
@@ -69,7 +70,7 @@ def option_parser(parse: Callable[[str], _Parsed]) -> Callable[[str], _Parsed]:
 
 def _directory(text: str) -> Path:
     path = Path(required_path(text))
-    if path.exists() and not path.is_dir():
+    if is_there(path) and not path.is_dir():
         raise ValueError(f"{text!r} is a file, not a directory")
     return path
 
@@ -138,7 +139,7 @@ def _faults_of_files(settings: Settings) -> Iterator[str]:
         if path is None:
             continue
         try:
-            if path.is_file():
+            if is_there(path) and path.is_file():
                 reader(path)
             else:
                 yield f"text.{name} = '{path}': there is no such file"

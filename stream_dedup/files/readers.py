@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from stream_dedup.files.rows import CsvError, rows_of
+from stream_dedup.paths import is_there
 from stream_dedup.zstandard import zstd
 
 STANDARD_INPUT = Path("-")
@@ -95,7 +96,7 @@ def check_exists(path: Path) -> None:
     """
     if path.is_dir():
         raise FileFormatError(f"{path} is a directory: name a file in it")
-    if path != STANDARD_INPUT and not path.exists():
+    if path != STANDARD_INPUT and not is_there(path):
         raise FileFormatError(f"{path}: there is no such file")
 
 

@@ -11,6 +11,7 @@ from stream_dedup.index.records.counts import load_epoch
 from stream_dedup.index.records.ledger import stored_settings
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import StoreError
+from stream_dedup.paths import is_there
 from stream_dedup.text.idf import Epoch
 
 _ROCKSDB_FILE = "CURRENT"  # in every database
@@ -18,7 +19,7 @@ _ROCKSDB_FILE = "CURRENT"  # in every database
 
 def is_state(directory: Path) -> bool:
     """Tell whether a directory holds a database."""
-    return (directory / _ROCKSDB_FILE).is_file()
+    return is_there(directory / _ROCKSDB_FILE)
 
 
 def settings_of_state(directory: Path) -> Mapping[str, Any] | None:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from stream_dedup.paths import is_there
 from stream_dedup.registry.errors import RegistryError, RegistryUnreachableError, UnknownSchemaError
 from stream_dedup.settings import SettingsError
 
@@ -61,7 +62,7 @@ def _check_there(name: str, value: str) -> None:
         SettingsError: it does not, or cannot be looked up.
     """
     try:
-        there = Path(value).exists()
+        there = is_there(Path(value))
     except OSError as error:
         raise SettingsError(f"registry.{name} = {value!r}: {error.strerror}") from None
     if not there:

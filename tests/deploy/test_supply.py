@@ -45,7 +45,10 @@ def test_licences_are_listed_and_allowed() -> None:
     names = names_here()
     licences = declared(names)
     assert sorted(licences) == names
-    assert PAGE.read_text(encoding="utf-8") == page(licences)
+    shown = PAGE.read_text(encoding="utf-8").splitlines()
+    assert set(page(licences).splitlines()) <= set(shown)
+    named = {line.split()[1] for line in shown[shown.index("| --- | --- |") + 1 :]}
+    assert named <= {one.name for one in pinned(RUN_TIME)}  # some are only for some versions of Python
     assert refused(licences) == {}
 
 
