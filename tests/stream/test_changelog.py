@@ -8,12 +8,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
+from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.state.changelog import ChangelogLostError, ChangelogReader, ChangelogTruncatedError, LogRecord
+from tests.stream.losing import lose_end
 from tests.stream.messages import Incoming, produce
 from tests.stream.topics import create_topic, delete_records, existing_topics
 from tests.stream.waiting import wait_until
@@ -227,24 +229,45 @@ def test_recreated_log_is_told(bootstrap: str, topic: str, reader: ChangelogRead
             other.seek(10)
 
 
-def test_log_that_is_cut_and_grows_past_the_position_is_read_on(
+def test_log_that_had_ended_before_the_position_is_told_even_if_it_has_grown_since(
     bootstrap: str, topic: str, reader: ChangelogReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fetch at a position that the topic no longer held ends fetching: it must not end for good."""
+    """What follows is not what followed: a commit of the new log that began before the position would lack records."""
     produce(bootstrap, topic, [Incoming(b"v", key=b"a")])
     with monkeypatch.context() as late:
         late.setattr(reader, "bounds", lambda: (0, 3))
         reader.seek(3)
     time.sleep(1.0)  # the client is told that the offset is out of range
     produce(bootstrap, topic, [Incoming(b"v", key=b"%d" % n) for n in range(5)])
-    records: list[LogRecord] = []
+    with pytest.raises(ChangelogLostError, match=f"{topic} had ended before it grew to 6, but the state is at 3: "):
+        reader.read(SECONDS, MEGABYTE)
 
-    def read() -> bool:
-        records.extend(reader.read(0.1, MEGABYTE))
-        return len(records) >= 3
 
-    wait_until(read, "the records from the position on")
-    assert [record.offset for record in records] == [3, 4, 5]
+def test_log_that_loses_what_was_read_is_told_even_if_it_grows_past_the_position() -> None:
+    """By the time the reader is back, other records have taken the place of what it has read."""
+    topic = f"t{uuid4().hex[:12]}"
+    with KafkaBroker() as broker:
+        create_topic(broker.bootstrap, topic)
+        for _ in range(5):
+            produce(broker.bootstrap, topic, [Incoming(b"old", key=b"a"), Incoming(b"old", key=b"b")])
+        with closing(ChangelogReader(settings(broker.bootstrap), topic)) as reader:
+            reader.seek(0)
+            assert len(replay(reader)) == 10
+            lose_end(broker, topic, 6)
+            produce(broker.bootstrap, topic, [Incoming(b"new", key=b"%d" % n) for n in range(8)])
+            with pytest.raises(ChangelogLostError, match="had ended before it grew to 14, but the state is at 10: "):
+                reader.read(SECONDS, MEGABYTE)
+
+
+def test_log_that_cannot_be_checked_for_losses_is_read_on(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
+    """The client ends fetching then, as if the offset were gone: it must not end for good."""
+    produce(bootstrap, topic, [Incoming(b"v", key=b"a")])
+    reader.seek(0)
+    assert len(replay(reader)) == 1
+    reader.rest()
+    reader._fail(KafkaError(KafkaError._AUTO_OFFSET_RESET, "Unable to validate offset and epoch"))  # noqa: SLF001  # as the client tells it
+    produce(bootstrap, topic, [Incoming(b"v", key=b"b")])
+    assert [record.offset for record in reader.read(SECONDS, MEGABYTE)] == [1]
 
 
 def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) -> None:

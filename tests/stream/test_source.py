@@ -3,8 +3,6 @@
 Knows the group and offsets; knows nothing of decisions.
 """
 
-import os
-import struct
 import threading
 import time
 from collections.abc import Iterator, MutableMapping
@@ -23,6 +21,7 @@ from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input, place_of
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics
+from tests.stream.losing import lose_end
 from tests.stream.messages import Incoming, produce
 from tests.stream.sources import await_partitions, await_shared, held, read, read_until
 from tests.stream.topics import ADMIN_SECONDS, Topics, create_topic, delete_topic, named_topics
@@ -32,7 +31,6 @@ _SOON_MS = 2_500  # without a poll, after which the group drops a member
 _PIECE = 10  # messages per commit
 _DAY_MS = 86_400_000
 _TURN_SECONDS = 0.02  # between two reads, so that other partitions deliver as well
-_BATCH = struct.Struct(">qi")  # how a batch begins in a segment: its first offset, and the length of the rest
 
 
 def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
@@ -337,20 +335,6 @@ def test_identity_that_is_told_amid_a_commit_puts_nothing_back(
         assert _read(source, source.batch(), 3) == [_PIECE, _PIECE + 1, _PIECE + 2]
 
 
-def _lose_end(broker: KafkaBroker, topic: str, offset: int) -> None:
-    """Cut off the end of a topic at a batch boundary, as a leader that never saw it would."""
-    broker.kill()
-    (segment,) = broker.folder.glob(f"log/{topic}-0/*.log")
-    data, end = segment.read_bytes(), 0
-    while (batch := _BATCH.unpack_from(data, end))[0] < offset:
-        end += batch[1] + _BATCH.size
-    os.truncate(segment, end)
-    for kind in ("index", "timeindex", "snapshot"):
-        for file in segment.parent.glob(f"*.{kind}"):
-            file.unlink()
-    broker.restart()
-
-
 def _losses(logged: list[MutableMapping[str, Any]]) -> list[tuple[int, int]]:
     return [(event["read_to"], event["goes_on"]) for event in logged if event["event"] == "input_lost"]
 
@@ -363,7 +347,7 @@ def test_partition_that_lost_its_end_is_read_on_there(hasty: KafkaBroker) -> Non
     for _ in range(4):
         produce(hasty.bootstrap, topics.input, _numbered(_PIECE // 2))
     behind_end, end = {(topics.input, 0): 2 * _PIECE}, 3 * _PIECE // 2
-    _lose_end(hasty, topics.input, end)
+    lose_end(hasty, topics.input, end)
     with closing(Source(settings, behind_end)) as source, capture_logs() as logged:
         batch = source.batch()
 
@@ -380,7 +364,7 @@ def test_partition_that_lost_its_end_is_read_on_there(hasty: KafkaBroker) -> Non
         produce(hasty.bootstrap, topics.input, _numbered(_PIECE))
         ahead, after = source.batch(), source.batch()
         _read(source, ahead, _PIECE)
-        _lose_end(hasty, topics.input, end + _PIECE)
+        lose_end(hasty, topics.input, end + _PIECE)
         produce(hasty.bootstrap, topics.input, _numbered(2 * _PIECE))
         assert _read(source, after, _PIECE) == list(range(end + _PIECE, end + 2 * _PIECE))
         assert _losses(logged)[1:] == [(end + 2 * _PIECE, end + _PIECE)]
@@ -410,7 +394,7 @@ def test_what_is_held_back_is_read_again_as_far_as_it_is_left(hasty: KafkaBroker
         batch = source.batch()
 
         read_until(source, batch, lambda: held(source, place) == 2 * _PIECE, _TURN_SECONDS)
-        _lose_end(hasty, topics.input, _PIECE)
+        lose_end(hasty, topics.input, _PIECE)
         produce(hasty.bootstrap, topics.input, newer[2 * _PIECE :])
         read_until(source, batch, lambda: bool(_losses(logged)), _TURN_SECONDS)
         assert _losses(logged) == [(2 * _PIECE, _PIECE)]

@@ -4,7 +4,6 @@ Knows subscription, assignment and offsets; knows nothing of what messages hold.
 """
 
 import math
-import re
 import threading
 import time
 from collections import Counter
@@ -29,6 +28,7 @@ from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.positions import Identify, InputPositions
 from stream_dedup.stream.input.time_order import TimeOrder
 from stream_dedup.stream.kafka.clients import (
+    TRUNCATED,
     BrokerError,
     OnStatistics,
     consumer_properties,
@@ -44,8 +44,6 @@ _PIECE_SECONDS = 0.01  # to collect messages before they are looked at
 _ANSWER_SECONDS = 2.0  # longest wait for the broker to say which topics or offsets there are
 _AGAIN_SECONDS = 10.0  # until it is asked again if it did not say
 _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
-# How librdkafka reports that a new leader's log ends before what was read, and where.
-_TRUNCATED = re.compile(r"log truncation .* end offset is (\d+)")
 _KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
 
 log = structlog.get_logger()
@@ -383,7 +381,7 @@ class Source:
         read_to = max(offset, self._positions.position(place), *under_way, 0)
         try:
             first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
-            if truncated := _TRUNCATED.search(told):
+            if truncated := TRUNCATED.search(told):
                 end = int(truncated[1])  # others have arrived after it in the meantime
             goes_on = max(first, min(read_to, end))
             log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)

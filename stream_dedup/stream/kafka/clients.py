@@ -92,6 +92,8 @@ _SILENT = (
     KafkaError._RESOLVE,  # noqa: SLF001  # the same
     KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
 )
+# How librdkafka reports that a new leader's log ends before what was read, and where.
+TRUNCATED = re.compile(r"log truncation .* end offset is (\d+)")
 # What to do about errors of a reader. All readers name the input's group, whether they join it or not.
 _READING = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the right Read on the topic",

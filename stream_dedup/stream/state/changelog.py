@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import (
+    TRUNCATED,
     BrokerError,
     OnStatistics,
     changelog_properties,
@@ -28,6 +29,7 @@ _FIRST_RECORDS = 1  # taken at a time while their size is not known yet
 _POLL_SECONDS = 0.05
 # Fetching has ended, as for a position that the topic does not hold. The names with an underscore are librdkafka's.
 _OUT_OF_RANGE = {KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE}  # noqa: SLF001
+_BEHIND_END = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE).str()  # or before the beginning
 
 log = structlog.get_logger()
 
@@ -45,17 +47,18 @@ class ChangelogTruncatedError(BrokerError):
 
 
 class ChangelogLostError(BrokerError):
-    """The position is after the end: the topic has lost its end, or is not the one that was read before.
+    """The position is, or was, after the end: the topic has lost its end, or is not the one that was read before.
 
     Args:
         topic: the changelog.
-        end: offset after its last record.
+        end: offset after its last record; behind the position if the topic has grown since.
         position: of the state.
     """
 
     def __init__(self, topic: str, end: int, position: int) -> None:
+        ends = f"ends at {end}" if end < position else f"had ended before it grew to {end}"
         super().__init__(
-            f"{topic} ends at {end}, but the state is at {position}: the broker has lost the end of the topic, or it "
+            f"{topic} {ends}, but the state is at {position}: the broker has lost the end of the topic, or it "
             "was deleted and recreated. Remove the state directory: the state is restored from what the changelog "
             "holds, and what else the group has decided is judged again without being published"
         )
@@ -197,8 +200,16 @@ class ChangelogReader:
 
     def _fail(self, error: KafkaError) -> None:
         if error.code() in _OUT_OF_RANGE:
-            # If the topic has grown past the position meanwhile, what follows tells by its steps whether it fits.
             self.seek(self._position)
+            if _tells_of_loss(error):
+                # What follows need not fit even if its steps do: of a commit that began before the position, the counts
+                # from there would pass for records that compaction has taken away.
+                raise ChangelogLostError(self._topic, self._end, self._position)
         elif not is_transient(error):
             raise reading_error(f"cannot read {self._topic}", error)
         self._recurring_faults.warning("changelog_waits", error=error.name(), detail=error.str())
+
+
+def _tells_of_loss(error: KafkaError) -> bool:
+    """Tell whether a partition that begins before the position is reported to have ended before it."""
+    return _BEHIND_END in error.str() or TRUNCATED.search(error.str()) is not None
