@@ -130,8 +130,9 @@ class Owner:
         """
         parts, life = self._parts, self._life
         positions, identify = parts.engine.positions(), parts.topics.identities
-        end_others = partial(self._end_others, parts.topics.other_changelogs(parts.directory.name))
-        with closing(History(self._settings, positions, identify, end_others)) as history:
+        with closing(
+            History(self._settings, positions, identify, life.heartbeat, while_hidden=self._end_others)
+        ) as history:
             if not history.total:
                 return True
             reason = "the group has decided these messages, but the state does not have them"
@@ -147,17 +148,14 @@ class Owner:
                 life.raise_if_stopping("decided messages were being judged again")
         return True
 
-    def _end_others(self, changelogs: Sequence[str]) -> None:
-        """Abort transactions of other settings while the broker does not tell what the group has decided.
+    def _end_others(self) -> None:
+        """Abort transactions of other settings while one of them hides what the group has decided.
 
-        It does not as long as a transaction with the group's offsets is open. One of these settings is aborted by now,
-        but nobody else ends that of a killed process with others before it times out.
-
-        Args:
-            changelogs: of the index under other settings.
+        One of these settings is aborted by now, but nobody else ends that of a killed process with others before it
+        times out. A `state rebuild` with other settings hides nothing: it commits no offsets, and is left alone.
         """
-        self._life.heartbeat()
-        for changelog in changelogs:
+        parts = self._parts
+        for changelog in parts.topics.other_changelogs(parts.directory.name):
             abort_open_transaction(self._settings, changelog, self._life.heartbeat)
 
     def _judge_without_publishing(

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from stream_dedup.settings import Settings
 from stream_dedup.stream.input import history as history_
 from stream_dedup.stream.input.history import History
+from stream_dedup.stream.kafka import transactions as transactions_
 from stream_dedup.stream.kafka.places import IDENTITY
 from stream_dedup.stream.life import StoppedError
 
@@ -118,9 +119,10 @@ def test_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_broker_that_is_away_is_waited_for_until_the_caller_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also before the first batch, while it is asked what the group has decided; the client is then closed."""
-    client = _Client([], 4, 4)
-    client.silent = True
+    client, other = _Client([], 4, 4), _Client([], 4, 4)
+    client.silent = other.silent = True
     monkeypatch.setattr(history_, "make_consumer", lambda *_: client)
+    monkeypatch.setattr(transactions_, "make_consumer", lambda *_: other)
     settings = Settings.model_validate({"input": {"topics": ["in"]}})
 
     def back() -> None:
@@ -136,6 +138,27 @@ def test_broker_that_is_away_is_waited_for_until_the_caller_gives_up(monkeypatch
     with pytest.raises(StoppedError):
         History(settings, {}, while_waiting=give_up)
     assert client.closed
+
+
+def test_open_transaction_that_hides_what_is_decided_is_told_from_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever ends transactions must not end those of a rebuild under way because the broker was away for a second."""
+    hidden, regardless, told = _Client([], 4, 4), _Client([], 4, 4), list[str]()
+    hidden.silent = regardless.silent = True
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: hidden)
+    monkeypatch.setattr(transactions_, "make_consumer", lambda *_: regardless)
+
+    def wait() -> None:
+        told.append("silence")
+        regardless.silent = told.count("silence") < 3
+
+    def end() -> None:
+        told.append("hidden")
+        hidden.silent = False
+
+    settings = Settings.model_validate({"input": {"topics": ["in"]}})
+    assert History(settings, {}, while_waiting=wait, while_hidden=end).total == 4
+    assert told == ["silence", "silence", "silence", "hidden", "silence"]
+    assert regardless.closed
 
 
 def test_what_a_broker_has_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ Knows the group's committed offsets, and the bounds of partitions; knows nothing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.input.time_order import TimeOrder
@@ -21,6 +21,7 @@ from stream_dedup.stream.kafka.places import (
     place_of,
 )
 from stream_dedup.stream.kafka.topics import matching_topics
+from stream_dedup.stream.kafka.transactions import tells_unstable_offsets
 
 _READ_MESSAGES = 1_000
 _POLL_SECONDS = 0.1
@@ -36,6 +37,7 @@ class History:
         positions: of the state; a topic that was recreated since then is read from its beginning.
         identify: see `Source`.
         while_waiting: see `Patience`.
+        while_hidden: see `committed_offsets`.
 
     Attributes:
         identities: of the topics, as far as they are known.
@@ -52,6 +54,7 @@ class History:
         positions: Mapping[Place, int],
         identify: Callable[[Collection[str]], Mapping[str, int]] = lambda _: {},
         while_waiting: Callable[[], None] = lambda: None,
+        while_hidden: Callable[[], None] = lambda: None,
     ) -> None:
         self._commit = settings.commit
         self._patience = Patience(settings, "cannot read the input", while_waiting)
@@ -63,7 +66,7 @@ class History:
         self.total = self.done = 0
         with ExitStack() as closing_on_error:
             closing_on_error.callback(self._consumer.close)
-            committed = committed_offsets(self._consumer, settings, self._patience)
+            committed = committed_offsets(self._consumer, settings, self._patience, while_hidden)
             self.identities = identify({place.topic for place in committed})
             news = identity_updates(self.identities, positions, ())
             decided = [place for place in committed if not is_of_deleted(place, positions, news)]
@@ -142,8 +145,18 @@ class History:
                 del self._ends[place.topic, place.partition]
 
 
-def committed_offsets(consumer: Consumer, settings: Settings, patience: Patience) -> list[TopicPartition]:
-    """Return the group's committed offset in each partition of the input."""
+def committed_offsets(
+    consumer: Consumer, settings: Settings, patience: Patience, while_hidden: Callable[[], None] = lambda: None
+) -> list[TopicPartition]:
+    """Return the group's committed offset in each partition of the input.
+
+    Args:
+        consumer: of the group.
+        settings: names of the topics.
+        patience: with which the broker is asked.
+        while_hidden: called about every second while the broker answers, but not this: a transaction is open that may
+            change the offsets.
+    """
     topics = patience.answer(lambda seconds: consumer.list_topics(timeout=seconds).topics)
     places = [
         TopicPartition(name, partition)
@@ -151,7 +164,16 @@ def committed_offsets(consumer: Consumer, settings: Settings, patience: Patience
         if name in topics
         for partition in topics[name].partitions
     ]
-    return patience.answer(lambda seconds: consumer.committed(places, timeout=seconds)) if places else []
+
+    def ask(seconds: float) -> list[TopicPartition]:
+        try:
+            return consumer.committed(places, timeout=seconds)
+        except KafkaException:
+            if tells_unstable_offsets(settings, places, seconds):
+                while_hidden()
+            raise
+
+    return patience.answer(ask) if places else []
 
 
 def watermarks(consumer: Consumer, place: TopicPartition, patience: Patience) -> tuple[int, int]:
