@@ -65,6 +65,14 @@ def commit_records(commit: Commit) -> Iterator[LogRecord]:
         yield _COMMIT_KEY.pack(_COMMIT, number, part), header + payload[start : start + _PART_BYTES]
 
 
+def ends_commit(key: bytes, value: bytes | None, number: int) -> bool:
+    """Tell whether a record is the last of the commit whose last step has this number."""
+    if key[:1] != _COMMIT or not _is_ours(key[:1], value) or value is None:
+        return False
+    _, part, parts = _PART.unpack_from(value)
+    return key == _COMMIT_KEY.pack(_COMMIT, number, part) and part + 1 == parts
+
+
 class CommitReader:
     """Assembles commits from changelog records.
 

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,9 +13,15 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
 from deploy.broker import KafkaBroker
+from stream_dedup import Article, Deduplicator
+from stream_dedup.engine.state import State
+from stream_dedup.index.changelog import commit_records
+from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.state.changelog import ChangelogLostError, ChangelogReader, ChangelogTruncatedError, LogRecord
+from stream_dedup.stream.state.replay import ChangelogFollower
+from tests.engine.samples import bodies
 from tests.stream.losing import lose_end
 from tests.stream.messages import Incoming, produce
 from tests.stream.topics import create_topic, delete_records, existing_topics
@@ -268,6 +275,41 @@ def test_log_that_cannot_be_checked_for_losses_is_read_on(bootstrap: str, topic:
     reader._fail(KafkaError(KafkaError._AUTO_OFFSET_RESET, "Unable to validate offset and epoch"))  # noqa: SLF001  # as the client tells it
     produce(bootstrap, topic, [Incoming(b"v", key=b"b")])
     assert [record.offset for record in reader.read(SECONDS, MEGABYTE)] == [1]
+
+
+@pytest.mark.usefixtures("compiled")
+def test_state_with_a_commit_that_its_log_has_lost_is_told(bootstrap: str, tmp_path: Path) -> None:
+    """A log that has grown past the state's position may have another commit around it, with the number that follows.
+
+    Of that commit, the state would take the records before its position for ones that compaction has taken away.
+    """
+    chosen = settings(bootstrap)
+    with RocksStore(tmp_path / "owner") as ahead, RocksStore(tmp_path / "replica") as store:
+        engine, state = Deduplicator(settings=chosen, store=ahead), State(store, chosen)
+        first, lost, *after = (_committed(engine, Article(str(n), body)) for n, body in enumerate(bodies()[:4]))
+        topics = {name: f"t{uuid4().hex[:12]}" for name in ("whole", "cut")}
+        for name in topics.values():
+            create_topic(bootstrap, name)
+        produce(bootstrap, topics["whole"], [*first, *lost])
+        produce(bootstrap, topics["cut"], [*first, *after[0], *after[1]])
+        with closing(ChangelogReader(chosen, topics["whole"])) as reader:
+            for _turn in ("restored", "started again"):
+                follower = ChangelogFollower(state, reader, "log/1", lambda: None)
+                follower.catch_up(lambda _left: None)
+        assert state.progress.steps == 2
+        with (
+            closing(ChangelogReader(chosen, topics["cut"])) as reader,
+            pytest.raises(ChangelogLostError, match="log had ended before it grew to "),
+        ):
+            ChangelogFollower(state, reader, "log/1", lambda: None)
+
+
+def _committed(engine: Deduplicator, one: Article) -> list[Incoming]:
+    """Judge an article, and return the records of the commit."""
+    change = engine.decide([one]).change
+    records = list(commit_records(engine.commit_of(change, {})))
+    engine.apply(change, {}, None)
+    return [Incoming(value, key=key) for key, value in records]
 
 
 def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) -> None:

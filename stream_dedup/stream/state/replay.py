@@ -7,9 +7,14 @@ import time
 from collections.abc import Callable
 
 from stream_dedup.engine.state import State
-from stream_dedup.index.changelog import Commit, CommitReader
+from stream_dedup.index.changelog import Commit, CommitReader, ends_commit
 from stream_dedup.index.stores.store import StoreError
-from stream_dedup.stream.state.changelog import ChangelogIncompleteError, ChangelogLostError, ChangelogReader
+from stream_dedup.stream.state.changelog import (
+    ChangelogIncompleteError,
+    ChangelogLostError,
+    ChangelogReader,
+    LogRecord,
+)
 from stream_dedup.stream.state.states import check_own
 
 _READ_BYTES = 32 << 20
@@ -30,7 +35,7 @@ class ChangelogFollower:
     Raises:
         StoreError: the state was made without a changelog, or from another one.
         ChangelogTruncatedError: the state is older than what the changelog still holds.
-        ChangelogLostError: the state is newer than the changelog.
+        ChangelogLostError: the state is newer than the changelog, or has a commit that the changelog has lost.
     """
 
     def __init__(self, state: State, reader: ChangelogReader, identity: str, heartbeat: Callable[[], None]) -> None:
@@ -44,7 +49,11 @@ class ChangelogFollower:
         self._stop: int | None = None
         self.replayed = 0  # articles
         self._first, _ = reader.bounds()
-        reader.seek(self._start(self._first))
+        start = self._start(self._first)
+        reader.seek(start)
+        if start > self._first:
+            self._check_end(start)
+            reader.seek(start)
 
     def _start(self, first: int) -> int:
         place = self._state.place
@@ -63,6 +72,27 @@ class ChangelogFollower:
                 "the changelog holds"
             )
         return place.offset
+
+    def _check_end(self, position: int) -> None:
+        """Check that the changelog still has the end of the state's last commit before the state's position.
+
+        A log that has lost it and has grown past the position since may have another commit around it.
+
+        Args:
+            position: of the state.
+
+        Raises:
+            ChangelogLostError: it does not.
+            BrokerError: the broker refuses.
+        """
+        self._reader.seek(position - 1)
+        records: list[LogRecord] = []
+        while not records and self._reader.position < position:
+            records = self._reader.read(_POLL_SECONDS, most_bytes=1)
+            self._heartbeat()
+        steps = self._state.progress.steps
+        if not any(offset == position - 1 and ends_commit(key, value, steps) for offset, key, value in records):
+            raise ChangelogLostError(self._topic, self._reader.bounds()[1], position)
 
     @property
     def remaining(self) -> int:
