@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,6 +17,7 @@ from deploy.broker import KafkaBroker
 from stream_dedup import Article, Deduplicator
 from stream_dedup.engine.state import State
 from stream_dedup.index.changelog import commit_records
+from stream_dedup.index.records.ledger import ChangelogPosition
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
@@ -304,11 +306,31 @@ def test_state_with_a_commit_that_its_log_has_lost_is_told(bootstrap: str, tmp_p
             ChangelogFollower(state, reader, "log/1", lambda: None)
 
 
-def _committed(engine: Deduplicator, one: Article) -> list[Incoming]:
-    """Judge an article, and return the records of the commit."""
+def test_marker_of_the_last_commit_is_waited_for(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    """A commit returns before its markers are written: a state that has it is not ahead of a log that lost its end."""
+    chosen, producer = settings(bootstrap), transactional(bootstrap)
+    with RocksStore(tmp_path / "state") as store, closing(ChangelogReader(chosen, topic)) as reader:
+        engine = Deduplicator(settings=chosen, store=store)
+        records = _committed(engine, Article("1", bodies()[0]), ChangelogPosition("log/1", 2))
+        for record in records:
+            producer.produce(topic, record.value, record.key)
+        assert producer.flush(SECONDS) == 0
+        ends = [partial(producer.commit_transaction, SECONDS)]
+
+        def heartbeat() -> None:
+            if ends:
+                ends.pop()()
+
+        follower = ChangelogFollower(engine.state, reader, "log/1", heartbeat)
+        follower.catch_up(lambda _left: None)
+        assert (len(records), follower.position, follower.replayed) == (2, 3, 0)
+
+
+def _committed(engine: Deduplicator, one: Article, place: ChangelogPosition | None = None) -> list[Incoming]:
+    """Judge an article, and return the records of the commit; the state is then at a place in its changelog."""
     change = engine.decide([one]).change
     records = list(commit_records(engine.commit_of(change, {})))
-    engine.apply(change, {}, None)
+    engine.apply(change, {}, place)
     return [Incoming(value, key=key) for key, value in records]
 
 

@@ -50,6 +50,7 @@ class ChangelogFollower:
         self.replayed = 0  # articles
         self._first, _ = reader.bounds()
         start = self._start(self._first)
+        self._wait_for_end(start)
         reader.seek(start)
         if start > self._first:
             self._check_end(start)
