@@ -29,6 +29,7 @@ from tests.stream.topics import fresh_topics
 
 QUESTIONS = ("status", "article", "cluster", "similar", "reason")
 _QUESTIONS = 1_000  # different queries, before they repeat
+_SCOPE = "scope"  # the field
 _LEAST_ROUNDS = 2  # needed to estimate an error
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
@@ -72,8 +73,9 @@ def _run(
     bootstrap: str, articles: Sequence[bytes], asker: Asker, options: argparse.Namespace
 ) -> tuple[list[Round], Rates]:
     topics, rounds = fresh_topics(bootstrap, partitions=PARTITIONS), []
+    settings = (*API, f"input.fields.scope={_SCOPE}")
     fill(bootstrap, topics.input, islice(_endless(articles), options.stream))
-    with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *API) as service:
+    with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *settings) as service:
         await_decided(service, len(articles))  # the queries are about these
         for one in Turns(service, asker, options.seconds).rounds(options.stream):
             rounds.append(one)
@@ -84,13 +86,11 @@ def _run(
 
 
 def _endless(articles: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield articles again and again under other ids: what is new the first time is a copy from then on."""
+    """Yield articles again and again, each time in another scope: each time the same ones are copies."""
     yield from articles
     for turn in count(1):
         for article in articles:
-            fields = orjson.loads(article)
-            # With the same URL it would be a revision.
-            yield orjson.dumps({**fields, "id": f"{fields['id']}-{turn}", "url": ""})
+            yield orjson.dumps({**orjson.loads(article), _SCOPE: str(turn)})
 
 
 def _beside(rounds: Sequence[Round], rates: Rates) -> Table:
