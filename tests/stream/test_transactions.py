@@ -10,6 +10,7 @@ import pytest
 
 from stream_dedup.stream.input.history import History
 from stream_dedup.stream.kafka import transactions as transactions_
+from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.transactions import has_open_transaction
 from stream_dedup.stream.output.errors import FencedError
 from stream_dedup.stream.output.exactly_once import abort_open_transaction
@@ -32,6 +33,9 @@ def test_open_transaction_hides_what_the_group_has_decided_until_it_is_aborted(
         if step in {Step.BEGUN, Step.CONFIRMED, Step.OFFSETS_SENT}:
             if has_open_transaction(settings, stage.changelog, stage.wait):
                 open_at.append(step)
+            if step is Step.OFFSETS_SENT:
+                with pytest.raises(BrokerError, match="a killed process has left open hides what the group"):
+                    History(stage.settings(deadline=2), {})
             with closing(History(settings, {}, while_hidden=end)) as history:
                 assert history.total == 0
 

@@ -10,7 +10,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.input.time_order import TimeOrder
-from stream_dedup.stream.kafka.clients import consumer_properties, is_transient, make_consumer, reading_error
+from stream_dedup.stream.kafka.clients import (
+    BrokerError,
+    consumer_properties,
+    is_transient,
+    make_consumer,
+    reading_error,
+)
 from stream_dedup.stream.kafka.patience import Patience
 from stream_dedup.stream.kafka.places import (
     Place,
@@ -156,6 +162,9 @@ def committed_offsets(
         patience: with which the broker is asked.
         while_hidden: called about every second while the broker answers, but not this: a transaction is open that may
             change the offsets.
+
+    Raises:
+        BrokerError: a refusal, or no answer within `commit.deadline_seconds`.
     """
     topics = patience.answer(lambda seconds: consumer.list_topics(timeout=seconds).topics)
     places = [
@@ -165,15 +174,28 @@ def committed_offsets(
         for partition in topics[name].partitions
     ]
 
+    hidden = False
+
     def ask(seconds: float) -> list[TopicPartition]:
+        nonlocal hidden
         try:
             return consumer.committed(places, timeout=seconds)
         except KafkaException:
-            if tells_unstable_offsets(settings, places, seconds):
+            hidden = tells_unstable_offsets(settings, places, seconds)
+            if hidden:
                 while_hidden()
             raise
 
-    return patience.answer(ask) if places else []
+    try:
+        return patience.answer(ask) if places else []
+    except BrokerError:
+        if not hidden:
+            raise
+        raise BrokerError(
+            "cannot read the input: a transaction that a killed process has left open hides what the group "
+            f"{settings.input.group} has decided: start that service again, which ends it, or wait until it has timed "
+            "out, some minutes at most"
+        ) from None
 
 
 def watermarks(consumer: Consumer, place: TopicPartition, patience: Patience) -> tuple[int, int]:
