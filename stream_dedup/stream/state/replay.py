@@ -51,10 +51,9 @@ class ChangelogFollower:
         self._first, _ = reader.bounds()
         start = self._start(self._first)
         self._wait_for_end(start)
-        reader.seek(start)
         if start > self._first:
             self._check_end(start)
-            reader.seek(start)
+        reader.seek(start)
 
     def _start(self, first: int) -> int:
         place = self._state.place
