@@ -21,6 +21,7 @@ from stream_dedup.engine.matching import (
 )
 from stream_dedup.index.entries.entries import SEALED, VARIANT, Rows
 from stream_dedup.index.lookup.candidates import Candidates
+from stream_dedup.index.lookup.keys import batch_ahead
 from stream_dedup.index.records.records import has_expired
 
 
@@ -36,8 +37,9 @@ def judge(candidates: Candidates, cases: JudgingInput, caps: I64, limits: Limits
         limits: thresholds.
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
-    batch_ahead = np.zeros(len(candidates.keyed.key_kinds), np.int64)
-    batch = JudgingContext(cases, candidates.keyed, caps, batch_ahead, duplicates)
+    # Those that do come before them are listed as they are judged.
+    ahead = np.zeros(len(candidates.keyed.key_kinds), np.int64)
+    batch = JudgingContext(cases, candidates.keyed, caps, ahead, duplicates)
     verdicts = Verdicts.empty(len(cases.modes))
     _judge(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
     return verdicts
@@ -49,10 +51,9 @@ def proved(candidates: Candidates, cases: JudgingInput, caps: I64, limits: Limit
     Skipped articles are included. `judge` finds all of these proved too, whatever its verdicts on the articles before
     them, so their other keys need not be looked up. The arguments are those of `judge`.
     """
-    # Under a key that an article itself has, this many others of the batch may come before the stored entries.
-    own = candidates.keyed.own_keys[candidates.keyed.own_keys >= 0]
-    batch_ahead = np.maximum(np.bincount(own, minlength=len(candidates.keyed.key_kinds)) - 1, 0)
-    batch = JudgingContext(cases, candidates.keyed, caps, batch_ahead, duplicates)
+    keyed = candidates.keyed
+    ahead = batch_ahead(keyed.own_keys, len(keyed.key_kinds))
+    batch = JudgingContext(cases, keyed, caps, ahead, duplicates)
     verdicts = Verdicts.empty(len(cases.modes))
     _prove(candidates.rows, batch, limits, _workspace(candidates, caps), verdicts)
     return np.asarray(verdicts.covered | (cases.modes == SKIP))

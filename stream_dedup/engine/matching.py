@@ -14,7 +14,7 @@ from stream_dedup.engine.compare import EXACT, NONE, Limits, Match, compare
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.index.entries.entries import VARIANT, Rows
 from stream_dedup.index.lookup.candidates import CONTENT, LANDMARK, NO_ROW, SIMHASH, KeyedRows
-from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS, FIRST_SHARED, least_shared
+from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS, FIRST_SHARED, least_shared, least_shared_nearby
 from stream_dedup.index.records.records import UNKNOWN_TIME, has_expired
 
 JUDGE, SKIP = 0, 1  # what to do with an article
@@ -150,14 +150,16 @@ def look_up(
     first = count
     for sharer in workspace.sharers[:sharers]:
         if workspace.shared[sharer] >= least_shared(rows.sizes[row], rows.sizes[sharer], limits.sharing):
-            count = _note(sharer, i, LANDMARK, count, rows, batch, limits, workspace)
+            count = _note(sharer, i, LANDMARK, count, rows, batch, workspace)
     best = _choose(i, first, count, best, rows, batch, limits, workspace, verdicts)
     if is_copy(i, batch, verdicts):
         return
-    first = count
+    first, missing = count, _missing_marks(i, place, rows.sizes[row], batch, limits, verdicts)
     while place < last:
         visible = _look_under(place, i, batch, workspace, verdicts)
-        count = _note_all(workspace.visible[:visible], i, SIMHASH, count, rows, batch, limits, workspace)
+        for candidate in workspace.visible[:visible]:
+            if _is_near(candidate, row, rows, limits) and _shared(candidate, i, workspace) >= missing:
+                count = _note(candidate, i, SIMHASH, count, rows, batch, workspace)
         place += 1
     _choose(i, first, count, best, rows, batch, limits, workspace, verdicts)
 
@@ -175,12 +177,13 @@ def look_up_first(
     count = 0
     while place < last and batch.keyed.key_kinds[batch.keyed.look_up_keys[place]] == CONTENT:
         visible = _look_under(place, i, batch, workspace, verdicts)
-        count = _note_all(workspace.visible[:visible], i, CONTENT, count, rows, batch, limits, workspace)
+        for candidate in workspace.visible[:visible]:
+            count = _note(candidate, i, CONTENT, count, rows, batch, workspace)
         place += 1
     place, sharers = _count_under(place, min(last, place + FIRST_LANDMARKS), i, 0, batch, workspace, verdicts)
     for sharer in workspace.sharers[:sharers]:
         if workspace.shared[sharer] >= FIRST_SHARED:
-            count = _note(sharer, i, LANDMARK, count, rows, batch, limits, workspace)
+            count = _note(sharer, i, LANDMARK, count, rows, batch, workspace)
     return place, count, sharers, _choose(i, 0, count, -1.0, rows, batch, limits, workspace, verdicts)
 
 
@@ -246,19 +249,26 @@ def _count_all(some: I64, i: int, sharers: int, workspace: Workspace) -> int:
 
 
 @kernel
-def _note_all(
-    some: I64,
-    i: int,
-    kind: int,
-    count: int,
-    rows: Rows,
-    batch: JudgingContext,
-    limits: Limits,
-    workspace: Workspace,
-) -> int:
-    for candidate in some:
-        count = _note(candidate, i, kind, count, rows, batch, limits, workspace)
-    return count
+def _shared(row: int, i: int, workspace: Workspace) -> int:
+    """Return how many landmarks a row visibly shares with article i."""
+    return workspace.shared[row] if workspace.counted[row] == i else 0
+
+
+@kernel
+def _missing_marks(i: int, stop: int, size: int, batch: JudgingContext, limits: Limits, verdicts: Verdicts) -> int:
+    """Return how many landmarks article i must visibly share with a row, all keys before `stop` having been looked up.
+
+    See `entries_to_read.missing_marks`, which must not ask for more: what is not read depends on the batch.
+    """
+    looked_up = batch.keyed.look_up_keys[batch.keyed.look_up_offsets[i] : stop]
+    if len(looked_up) == 0 or batch.keyed.key_kinds[looked_up[-1]] != LANDMARK:
+        return 0
+    return least_shared_nearby(size, limits.sharing) - int(verdicts.hot[i, LANDMARK])
+
+
+@kernel
+def _is_near(candidate: int, row: int, rows: Rows, limits: Limits) -> bool:
+    return bool(popcount(rows.fingerprints[row] ^ rows.fingerprints[candidate]) <= limits.max_distance)
 
 
 @kernel
@@ -269,7 +279,6 @@ def _note(
     count: int,
     rows: Rows,
     batch: JudgingContext,
-    limits: Limits,
     workspace: Workspace,
 ) -> int:
     """Add a candidate of article i if it is new and eligible, and return how many there are."""
@@ -280,9 +289,6 @@ def _note(
         # Two scopes may share a list if their keys happen to be the same.
         return count
     if _same(batch.cases.owners, candidate, row) or _same(batch.cases.siblings, candidate, row):
-        return count
-    distance = popcount(rows.fingerprints[row] ^ rows.fingerprints[candidate])
-    if kind == SIMHASH and distance > limits.max_distance:
         return count
     workspace.seen[candidate], workspace.found_by[candidate] = i, kind
     workspace.found[count] = candidate

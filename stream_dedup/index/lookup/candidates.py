@@ -14,8 +14,15 @@ from stream_dedup.compiled.hashing import number_slot, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.entries import IN_TABLES, UNSEGMENTED, Rows, rows_of_entries
-from stream_dedup.index.lookup.entries_to_read import LookedUp, sharing_enough, sharing_first_landmarks, within_distance
-from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, interleaved, is_member
+from stream_dedup.index.lookup.entries_to_read import (
+    LookedUp,
+    Marks,
+    missing_marks,
+    near_enough,
+    sharing_enough,
+    sharing_first_landmarks,
+)
+from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, batch_ahead, interleaved, is_member
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS
 from stream_dedup.index.records.records import keys_of
@@ -141,10 +148,10 @@ class Search:
         self.probes = np.diff(keys.offsets)
         hits = found.stops[numbered.looked_up] > found.begins[numbered.looked_up]
         self.hits = np.diff(numbered.only(hits).offsets)
-        near = within_distance(
-            _looked_up(numbered, found), fingerprints, found.postings.details, self._index.max_distance
+        looked_up, (entries, stored) = _looked_up(numbered, found), found.postings
+        self._want(
+            found, near_enough(looked_up, fingerprints, entries, stored, self._index.max_distance, self._marks())
         )
-        self._want(found, near)
 
     def candidates(self) -> Candidates:
         """Return what was found so far; until the tables are looked up, the fingerprints of the batch are 0."""
@@ -181,6 +188,13 @@ class Search:
         first = marks.only(_ranks(marks.offsets) < FIRST_LANDMARKS)
         found = self._find(LANDMARK, first)
         self._want(found, sharing_first_landmarks(_looked_up(first, found), found.postings.entries))
+
+    def _marks(self) -> Marks:
+        keys, lists, index = self._keys[LANDMARK], self._lists[LANDMARK], self._index
+        looked_up, sizes = _looked_up(keys, lists), self._features.sketches.sizes
+        ahead = batch_ahead(keys.own, len(keys.distinct))
+        missing = missing_marks(looked_up, ahead, index.kinds[LANDMARK].cap, sizes, index.sharing)
+        return Marks(looked_up, lists.postings.entries, missing)
 
     def _find(self, kind: int, keys: NumberedKeys) -> "_Lists":
         """Read the lists of those keys that were not read yet, and return all lists read so far."""

@@ -11,7 +11,7 @@ from stream_dedup.arrays import I64, U64, Bool
 from stream_dedup.compiled.hashing import number_slot, table_size
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.simhash import popcount
-from stream_dedup.index.lookup.sharing import FIRST_SHARED, Sharing, least_shared_of_class
+from stream_dedup.index.lookup.sharing import FIRST_SHARED, Sharing, least_shared_nearby, least_shared_of_class
 
 _CLASSES = 256  # of size
 
@@ -30,6 +30,21 @@ class LookedUp(NamedTuple):
     keys: I64
     begins: I64
     stops: I64
+
+
+class Marks(NamedTuple):
+    """The landmarks of n articles, all of which have been looked up.
+
+    Attributes:
+        looked_up: their lists.
+        entries: entry of each posting in these, shape (m,).
+        missing: how many landmarks an article must visibly share with an entry to be worth comparing with it, shape
+            (n,); see `missing_marks`.
+    """
+
+    looked_up: LookedUp
+    entries: U64
+    missing: I64
 
 
 class _Shared(NamedTuple):
@@ -139,19 +154,60 @@ def _clear(shared: _Shared, postings: int) -> None:
 
 
 @kernel
-def within_distance(looked_up: LookedUp, fingerprints: U64, stored: U64, max_distance: int) -> Bool:
-    """Return for each posting whether its fingerprint is within a Hamming distance of that of an article.
+def missing_marks(looked_up: LookedUp, ahead: I64, cap: int, sizes: I64, sharing: Sharing) -> I64:
+    """Return how many landmarks each article must visibly share with an entry to be worth comparing with it.
+
+    The same as for any entry of its own size, less one for each list that is full, which may hide the entry; 0 if the
+    article has no landmarks. The result has shape (n,).
+
+    Args:
+        looked_up: lists of landmarks.
+        ahead: how many articles of the batch may come before each list, shape (keys,).
+        cap: postings visible under a landmark.
+        sizes: number of n-grams of each article, shape (n,).
+        sharing: determines how many landmarks those are.
+    """
+    missing = np.zeros(len(sizes), np.int64)
+    for i in range(len(sizes)):
+        keys = looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]
+        full = 0
+        for key in keys:
+            full += looked_up.stops[key] - looked_up.begins[key] + ahead[key] >= cap
+        if len(keys):
+            missing[i] = least_shared_nearby(sizes[i], sharing) - full
+    return missing
+
+
+@kernel
+def near_enough(
+    looked_up: LookedUp, fingerprints: U64, entries: U64, stored: U64, max_distance: int, marks: Marks
+) -> Bool:
+    """Return for each posting whether its entry is near some article, which may also share landmarks with it.
 
     Args:
         looked_up: lists of the tables.
         fingerprints: fingerprints of the articles, shape (n,).
-        stored: fingerprints of the postings, shape (m,).
-        max_distance: in bits.
+        entries: entry of each posting, shape (m,).
+        stored: fingerprint of each entry, shape (m,).
+        max_distance: largest Hamming distance, in bits.
+        marks: landmarks of the articles.
     """
     wanted = np.zeros(len(stored), np.bool_)
     for i in range(len(fingerprints)):
         for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
             for posting in range(looked_up.begins[key], looked_up.stops[key]):
-                if popcount(fingerprints[i] ^ stored[posting]) <= max_distance:
-                    wanted[posting] = True
+                if not wanted[posting] and popcount(fingerprints[i] ^ stored[posting]) <= max_distance:
+                    wanted[posting] = _shares(i, entries[posting], marks)
     return wanted
+
+
+@kernel
+def _shares(i: int, entry: np.uint64, marks: Marks) -> bool:
+    """Tell whether article i visibly shares as many landmarks with an entry as it must."""
+    missing, lists = marks.missing[i], marks.looked_up
+    for key in lists.keys[lists.offsets[i] : lists.offsets[i + 1]]:
+        if missing <= 0:
+            break
+        for posting in range(lists.begins[key], lists.stops[key]):
+            missing -= marks.entries[posting] == entry
+    return bool(missing <= 0)

@@ -90,6 +90,16 @@ class NumberedKeys:
         return NumberedKeys(self.distinct, self.own, _offsets_of(wanted, self.offsets), self.looked_up[wanted])
 
 
+def batch_ahead(own: I64, keys: int) -> I64:
+    """Return how many other articles of a batch may be listed under each key that an article has, shape (keys,).
+
+    Args:
+        own: number of each key under which an article is indexed, `NO_KEY` where unused, shape (n, k).
+        keys: number of keys.
+    """
+    return np.maximum(np.bincount(own[own != NO_KEY], minlength=keys) - 1, 0)
+
+
 def _offsets_of(wanted: Bool, offsets: I64) -> I64:
     """Return the offsets once only the wanted keys are left."""
     return np.asarray(offsets_of(wanted)[offsets])

@@ -62,6 +62,16 @@ def least_shared_of_class(size: int, size_class: int | np.uint64, sharing: Shari
 
 
 @kernel
+def least_shared_nearby(size: int, sharing: Sharing) -> int:
+    """Return the same number as `least_shared`, if all that is known of the other text is that its fingerprint is near.
+
+    It is then taken to be of the same size: if the other text is longer, copies share no fewer; if it is shorter, they
+    share more of it than a near fingerprint allows for.
+    """
+    return least_shared(size, size, sharing)
+
+
+@kernel
 def mean_shared(size: int, other: int, sharing: Sharing) -> float:
     """Return how many landmarks two texts share on average if they only just count as copies.
 

@@ -1,0 +1,77 @@
+"""Near fingerprints are compared only where landmarks do not rule out a copy, however the stream is batched.
+
+Knows the Deduplicator; knows nothing of how lists are stored.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from random import Random
+
+import pytest
+
+from stream_dedup import Article, Decision, Deduplicator, EngineSettings, Source
+from stream_dedup.index.lookup.candidates import SIMHASH
+from tests.engine.samples import WIDE, bodies, settings
+
+# Tables in which every article finds every other.
+_ALL_NEAR = {**WIDE, "prefix_bits": 8, "probes": 256, "max_distance": 32, "bucket_cap": 1024}
+_TEMPLATE = (
+    "本市气象台发布天气预报：今天白天最高气温{}度，夜间最低气温{}度，相对湿度百分之{}，风力{}级，空气质量指数{}。"
+    "请市民出门携带雨具，注意添减衣物，老人和儿童尽量减少户外活动，驾车时请保持车距，遇到积水路段请绕行。"
+    "气象台将继续关注天气变化，及时发布最新预报和预警信息，市民可以拨打服务电话或者通过手机客户端查询。"
+)
+_CUT = 40  # bulletins between one and its copy
+
+
+@cache
+def _flood() -> tuple[Article, ...]:
+    """Return bulletins of one template, none a copy of another, with copies of older ones and articles between."""
+    rng = Random(5)
+    bulletins = [_TEMPLATE.format(*(rng.randrange(10_000) for _ in range(5))) for _ in range(120)]
+    stream: list[Article] = []
+    for place, bulletin in enumerate(bulletins):
+        stream.append(Article(f"bulletin-{place}", bulletin))
+        if place % 3 == 0:
+            stream.append(Article(f"article-{place}", bodies()[place // 3]))
+        if place >= _CUT and place % 5 == 0:
+            stream.append(Article(f"copy-{place - _CUT}", bulletins[place - _CUT].replace("携带雨具", "带好雨伞")))
+    return tuple(stream)
+
+
+def _outcome(engine_settings: EngineSettings, articles: Sequence[Article], size: int) -> tuple[list[Decision], int]:
+    """Return the decisions in batches of a size, and how many candidates of the tables were compared."""
+    with Deduplicator(settings=engine_settings) as engine:
+        judged = [engine.process(articles[start : start + size]) for start in range(0, len(articles), size)]
+    return [item for one in judged for item in one.decisions], sum(int(one.tally.candidates[SIMHASH]) for one in judged)
+
+
+def test_strangers_with_near_fingerprints_are_not_compared() -> None:
+    """Of articles without a common landmark, none is compared; without landmarks, nearly each pair is."""
+    strangers = [Article(str(place), body) for place, body in enumerate(bodies()[:60])]
+    _, apart = _outcome(settings(landmarks={"enabled": False}, simhash=_ALL_NEAR), strangers, 20)
+    assert apart > 60 * 59 / 2 * 0.3
+    assert _outcome(settings(simhash=_ALL_NEAR), strangers, 20)[1] == 0
+
+
+def test_tables_find_what_full_lists_hide() -> None:
+    """A text all of whose landmarks newer articles have too is found in the tables, if its fingerprint is near."""
+    # Long enough that its landmarks, one for every 24 n-grams, are also landmarks of texts that quote more than half.
+    text = "".join(bodies()[:8])
+    parts = [text[: len(text) * 2 // 3], text[len(text) // 3 :]] * 3
+    quoting = [part + other for part, other in zip(parts, bodies()[8:14], strict=True)]
+    stream = [*map(Article, "0123456", [text, *quoting]), Article("copy", text + "本文略有改动")]
+    # As if they were no copies, so that all of them are indexed.
+    capped = settings(landmarks={"cap": 2}, simhash=_ALL_NEAR, verify={"duplicates": []})
+    link = _outcome(capped, stream, 1)[0][-1].link
+    assert link is not None
+    assert (link.matched, link.source) == ("0", Source.SIMHASH)
+
+
+@pytest.mark.parametrize("cap", [1, 2, 5, 20, 64])
+def test_batches_do_not_matter(cap: int) -> None:
+    """The same candidates are compared, and decisions made, whether they come in a batch with an article or before."""
+    capped = settings(landmarks={"cap": cap}, simhash=_ALL_NEAR)
+    one_by_one = _outcome(capped, _flood(), 1)
+    assert one_by_one[1] > 0
+    for size in (3, 17, 500):
+        assert _outcome(capped, _flood(), size) == one_by_one

@@ -1,0 +1,70 @@
+"""Which entries are read for a batch, against counting with Python's own collections."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_dedup.index.lookup.entries_to_read import LookedUp, Marks, missing_marks, near_enough
+from stream_dedup.index.lookup.sharing import least_shared, sharing_of
+from stream_dedup.settings import EngineSettings
+
+_CAP, _MOST, _KEYS = 3, 2, 5
+_SHARING = sharing_of(EngineSettings())
+_SIZES = st.integers(20, 3000)
+_LISTS = st.lists(st.lists(st.integers(0, 6), max_size=_CAP, unique=True), min_size=_KEYS, max_size=_KEYS)
+_ASKED = st.lists(st.lists(st.integers(0, _KEYS - 1), max_size=_KEYS, unique=True), min_size=3, max_size=3)
+_AHEAD = st.lists(st.integers(0, 2), min_size=_KEYS, max_size=_KEYS)
+
+
+def _looked_up(asked: Sequence[Sequence[int]], lists: Sequence[Sequence[int]]) -> LookedUp:
+    offsets = np.cumsum([0, *map(len, asked)])
+    stops = np.cumsum([len(entries) for entries in lists])
+    begins = stops - [len(entries) for entries in lists]
+    return LookedUp(offsets, np.array([key for keys in asked for key in keys], np.int64), begins, stops)
+
+
+@given(
+    marks=_LISTS,
+    tables=_LISTS,
+    asked_marks=_ASKED,
+    asked_tables=_ASKED,
+    ahead=_AHEAD,
+    sizes=st.tuples(_SIZES, _SIZES, _SIZES),
+    fingerprints=st.lists(st.integers(0, 15), min_size=10, max_size=10),
+)
+def test_near_entries_are_read_if_landmarks_do_not_rule_them_out(
+    marks: list[list[int]],
+    tables: list[list[int]],
+    asked_marks: list[list[int]],
+    asked_tables: list[list[int]],
+    ahead: list[int],
+    sizes: tuple[int, int, int],
+    fingerprints: list[int],
+) -> None:
+    """Those near to an article that has no landmarks, or that share enough, each full list counting as shared."""
+    stored = [entry for entries in tables for entry in entries]
+    looked_up = _looked_up(asked_marks, marks)
+    missing = missing_marks(looked_up, np.array(ahead), _CAP, np.array(sizes), _SHARING)
+    found = near_enough(
+        _looked_up(asked_tables, tables),
+        np.array(fingerprints[7:], np.uint64),
+        np.array(stored, np.uint64),
+        np.array([fingerprints[entry] for entry in stored], np.uint64),
+        _MOST,
+        Marks(looked_up, np.array([entry for entries in marks for entry in entries], np.uint64), missing),
+    )
+    wanted = set()
+    for article, (own, keys) in enumerate(zip(asked_marks, asked_tables, strict=True)):
+        shared = Counter(entry for key in own for entry in marks[key])
+        full = sum(len(marks[key]) + ahead[key] >= _CAP for key in own)
+        least = least_shared(sizes[article], sizes[article], _SHARING)
+        for key in keys:
+            for entry in tables[key]:
+                near = (fingerprints[7 + article] ^ fingerprints[entry]).bit_count() <= _MOST
+                if near and (not own or shared[entry] + full >= least):
+                    wanted.add((key, entry))
+    places = [(key, entry) for key, entries in enumerate(tables) for entry in entries]
+    assert {place for place, taken in zip(places, found, strict=True) if taken} == wanted
