@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_dedup.observe.memory import MemoryLimit, memory_limit
+from stream_dedup.memory_limit import MemoryLimit, memory_limit
 
 _NONE_OF_VERSION_1 = "9223372036854771712"
 

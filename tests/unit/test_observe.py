@@ -132,8 +132,8 @@ def test_memory_under_the_limit_is_what_the_system_tells(tmp_path: Path, monkeyp
     """It is that of all processes under the limit, or where nobody tells it this process's own; 0 without a limit."""
     metrics, told = Metrics(), tmp_path / "cgroup"
     told.write_text("0::/\n", encoding="utf-8")
-    monkeypatch.setattr("stream_dedup.observe.memory._MEMBERSHIP", told)
-    monkeypatch.setattr("stream_dedup.observe.memory._GROUPS", tmp_path)
+    monkeypatch.setattr("stream_dedup.observe.memory.MEMBERSHIP", told)
+    monkeypatch.setattr("stream_dedup.observe.memory.GROUPS", tmp_path)
     show_memory(metrics)
     assert _value(metrics, "memory_limited_bytes") == 0
     (tmp_path / "memory.max").write_text("3000\n", encoding="ascii")

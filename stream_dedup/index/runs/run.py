@@ -31,6 +31,7 @@ from stream_dedup.index.runs.blocks import (
 )
 from stream_dedup.index.runs.bloom import aligned_to_cache_lines, empty_filter, put_in_filter
 from stream_dedup.index.runs.hits import Hits
+from stream_dedup.index.runs.pages import HugePages
 from stream_dedup.index.runs.section import Section, find_in_section
 from stream_dedup.index.stores.errors import REPAIR
 from stream_dedup.index.stores.store import StoreDamagedError
@@ -72,7 +73,7 @@ class RunWriter:
     """
 
     def __init__(self, file: BinaryIO, first: int, stop: int) -> None:
-        self._file = file
+        self._file = HugePages(file)
         self._entries = first, stop
         self._used = 0
         self._sections: list[Section] = []
@@ -118,6 +119,7 @@ class RunWriter:
         tail += _FOOTER.pack(_MAGIC, *self._entries, self._used, len(self._sections))
         self._file.write(tail)
         self._file.write(_CHECKSUM.pack(zlib.crc32(tail)))
+        self._file.finish()
 
 
 def _described(section: Section) -> bytes:

@@ -15,6 +15,7 @@ import numpy as np
 from stream_dedup.arrays import U64, Bool
 from stream_dedup.index.records.ledger import Progress
 from stream_dedup.index.records.records import key_of
+from stream_dedup.index.runs.ahead import ReadAhead, cacheable_bytes
 from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.hits import lists_of, no_hits
 from stream_dedup.index.runs.merging import key_ranges, merge_runs
@@ -96,6 +97,8 @@ class Shelf:
         self.reads = Reads()
         known = {run.name for run in self._runs}
         store.remove_files([name for name in store.file_names() if name not in known])
+        self._ahead = ReadAhead([] if shared else self._runs, cacheable_bytes())
+        self._ahead.start()
 
     @property
     def young_first(self) -> int:
@@ -211,6 +214,7 @@ class Shelf:
 
     def close(self) -> None:
         """Close the runs, after waiting for a merge under way; its result is discarded."""
+        self._ahead.stop()
         self._merger.shutdown(wait=True, cancel_futures=True)
         for run in self._runs:
             run.close()
