@@ -24,6 +24,7 @@ from tests.unit.runs.files import opened, write_run
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone lets go of the cached pages of a file")
 
 _POSTINGS = 100_000  # some 2 MB
+_KINDS = [PostingKind("contents", cap=1)]
 _SECONDS = 20.0
 
 
@@ -67,6 +68,15 @@ def runs(tmp_path: Path) -> Iterator[Sequence[tuple[Path, Run]]]:
         for path, _ in made:
             _let_go(path)
         yield made
+
+
+def _freeze(store: RocksStore) -> None:
+    """Leave one run in a store."""
+    shelf = Shelf(store, _KINDS)
+    shelf.young_entries = 1
+    shelf.add([_keyed(0)], _POSTINGS)
+    shelf.maintain(Progress(entries=_POSTINGS))
+    shelf.close()
 
 
 def _descriptors() -> int:
@@ -119,16 +129,11 @@ def test_stopping_ends_the_reading(runs: Sequence[tuple[Path, Run]]) -> None:
 
 def test_opening_a_shelf_reads_its_runs_ahead(tmp_path: Path) -> None:
     """As when the service starts."""
-    kinds = [PostingKind("contents", cap=1)]
     with RocksStore(tmp_path) as store:
-        shelf = Shelf(store, kinds)
-        shelf.young_entries = 1
-        shelf.add([_keyed(0)], _POSTINGS)
-        shelf.maintain(Progress(entries=_POSTINGS))
-        shelf.close()
+        _freeze(store)
         (path,) = (tmp_path / "files").iterdir()
         _let_go(path)
-        shelf = Shelf(store, kinds)
+        shelf = Shelf(store, _KINDS)
         wait_until(lambda: _cached(path) == 1.0, "the run in the page cache", _SECONDS)
         shelf.close()
 
@@ -143,15 +148,10 @@ def test_a_shelf_that_shares_memory_reads_nothing_ahead(tmp_path: Path, monkeypa
             super().__init__(runs, most)
 
     monkeypatch.setattr("stream_dedup.index.runs.shelf.ReadAhead", Recorded)
-    kinds = [PostingKind("contents", cap=1)]
     with RocksStore(tmp_path) as store:
-        shelf = Shelf(store, kinds)
-        shelf.young_entries = 1
-        shelf.add([_keyed(0)], _POSTINGS)
-        shelf.maintain(Progress(entries=_POSTINGS))
-        shelf.close()
+        _freeze(store)
         for shared in (False, True):
-            Shelf(store, kinds, shared=shared).close()
+            Shelf(store, _KINDS, shared=shared).close()
     assert [len(runs) for runs in read] == [0, 1, 0]
 
 
