@@ -65,8 +65,7 @@ def least_shared_of_class(size: int, size_class: int | np.uint64, sharing: Shari
 def least_shared_nearby(size: int, sharing: Sharing) -> int:
     """Return the same number as `least_shared`, if all that is known of the other text is that its fingerprint is near.
 
-    It is then taken to be of the same size: if the other text is longer, copies share no fewer; if it is shorter, they
-    share more of it than a near fingerprint allows for.
+    It is then taken to be of the same size: the fingerprint of a much longer or shorter copy would not be near.
     """
     return least_shared(size, size, sharing)
 
