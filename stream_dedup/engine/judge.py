@@ -37,7 +37,7 @@ def judge(candidates: Candidates, cases: JudgingInput, caps: I64, limits: Limits
         limits: thresholds.
         duplicates: which of the relations `NONE` to `CONTAINS` make an article a duplicate, shape (5,).
     """
-    # Those that do come before them are listed as they are judged.
+    # Articles of the batch that come before the stored ones are listed as they are judged.
     ahead = np.zeros(len(candidates.keyed.key_kinds), np.int64)
     batch = JudgingContext(cases, candidates.keyed, caps, ahead, duplicates)
     verdicts = Verdicts.empty(len(cases.modes))

@@ -258,7 +258,7 @@ def _shared(row: int, i: int, workspace: Workspace) -> int:
 def _missing_marks(i: int, stop: int, size: int, batch: JudgingContext, limits: Limits, verdicts: Verdicts) -> int:
     """Return how many landmarks article i must visibly share with a row, all keys before `stop` having been looked up.
 
-    See `entries_to_read.missing_marks`, which must not ask for more: what is not read depends on the batch.
+    As in `entries_to_read`, which must not ask for more: what is not read depends on the batch.
     """
     looked_up = batch.keyed.look_up_keys[batch.keyed.look_up_offsets[i] : stop]
     if len(looked_up) == 0 or batch.keyed.key_kinds[looked_up[-1]] != LANDMARK:

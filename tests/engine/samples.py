@@ -39,6 +39,12 @@ def settings(**groups: dict[str, Any]) -> EngineSettings:
     return EngineSettings.model_validate(groups)
 
 
+# A template of bulletins with five numbers each.
+FORECAST = (
+    "本市气象台发布天气预报：今天白天最高气温{}度，夜间最低气温{}度，相对湿度百分之{}，风力{}级，空气质量指数{}。"
+    "请市民出门携带雨具，注意添减衣物，老人和儿童尽量减少户外活动，驾车时请保持车距，遇到积水路段请绕行。"
+    "气象台将继续关注天气变化，及时发布最新预报和预警信息，市民可以拨打服务电话或者通过手机客户端查询。"
+)
 # With tables that find most of what the landmarks find.
 WIDE = {"tables": 8, "prefix_bits": 24, "probes": 128, "max_distance": 12}
 # For engines that are cheap to create, and that treat texts purely as sets of n-grams.

@@ -18,14 +18,9 @@ from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.lookup.candidates import CONTENT, LANDMARK, SIMHASH
 from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.text.idf import Epoch
-from tests.engine.samples import WIDE, settings
+from tests.engine.samples import FORECAST, WIDE, settings
 
 _CAP = 4
-_TEMPLATE = (
-    "本市气象台发布天气预报：今天白天最高气温{}度，夜间最低气温{}度，相对湿度百分之{}，风力{}级，空气质量指数{}。"
-    "请市民出门携带雨具，注意添减衣物，老人和儿童尽量减少户外活动，驾车时请保持车距，遇到积水路段请绕行。"
-    "气象台将继续关注天气变化，及时发布最新预报和预警信息，市民可以拨打服务电话或者通过手机客户端查询。"
-)
 _LANDMARKS_ONLY = settings(landmarks={"cap": _CAP}, simhash={"enabled": False})
 _SIMHASH_ONLY = settings(
     landmarks={"enabled": False}, simhash={**WIDE, "bucket_cap": _CAP, "probes": 1, "prefix_bits": 8}
@@ -37,7 +32,7 @@ def _flood() -> tuple[Article, ...]:
     """Return bulletins of one template: they share most of their text, but none is a copy of another."""
     rng = Random(5)
     numbers = ([rng.randrange(10_000) for _ in range(5)] for _ in range(100))
-    return tuple(Article(str(place), _TEMPLATE.format(*values)) for place, values in enumerate(numbers))
+    return tuple(Article(str(place), FORECAST.format(*values)) for place, values in enumerate(numbers))
 
 
 def _judged(engine_settings: EngineSettings, size: int) -> list[Judged]:

@@ -11,15 +11,10 @@ import pytest
 
 from stream_dedup import Article, Decision, Deduplicator, EngineSettings, Source
 from stream_dedup.index.lookup.candidates import SIMHASH
-from tests.engine.samples import WIDE, bodies, settings
+from tests.engine.samples import FORECAST, WIDE, bodies, settings
 
 # Tables in which every article finds every other.
 _ALL_NEAR = {**WIDE, "prefix_bits": 8, "probes": 256, "max_distance": 32, "bucket_cap": 1024}
-_TEMPLATE = (
-    "本市气象台发布天气预报：今天白天最高气温{}度，夜间最低气温{}度，相对湿度百分之{}，风力{}级，空气质量指数{}。"
-    "请市民出门携带雨具，注意添减衣物，老人和儿童尽量减少户外活动，驾车时请保持车距，遇到积水路段请绕行。"
-    "气象台将继续关注天气变化，及时发布最新预报和预警信息，市民可以拨打服务电话或者通过手机客户端查询。"
-)
 _CUT = 40  # bulletins between one and its copy
 
 
@@ -27,7 +22,7 @@ _CUT = 40  # bulletins between one and its copy
 def _flood() -> tuple[Article, ...]:
     """Return bulletins of one template, none a copy of another, with copies of older ones and articles between."""
     rng = Random(5)
-    bulletins = [_TEMPLATE.format(*(rng.randrange(10_000) for _ in range(5))) for _ in range(120)]
+    bulletins = [FORECAST.format(*(rng.randrange(10_000) for _ in range(5))) for _ in range(120)]
     stream: list[Article] = []
     for place, bulletin in enumerate(bulletins):
         stream.append(Article(f"bulletin-{place}", bulletin))

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.index.lookup.entries_to_read import LookedUp, Marks, missing_marks, near_enough
+from stream_dedup.index.lookup.entries_to_read import LookedUp, Marks, near_enough
 from stream_dedup.index.lookup.sharing import least_shared, sharing_of
 from stream_dedup.settings import EngineSettings
 
@@ -47,14 +47,14 @@ def test_near_entries_are_read_if_landmarks_do_not_rule_them_out(
     """Those near to an article that has no landmarks, or that share enough, each full list counting as shared."""
     stored = [entry for entries in tables for entry in entries]
     looked_up = _looked_up(asked_marks, marks)
-    missing = missing_marks(looked_up, np.array(ahead), _CAP, np.array(sizes), _SHARING)
+    listed = np.array([entry for entries in marks for entry in entries], np.uint64)
     found = near_enough(
         _looked_up(asked_tables, tables),
         np.array(fingerprints[7:], np.uint64),
         np.array(stored, np.uint64),
         np.array([fingerprints[entry] for entry in stored], np.uint64),
         _MOST,
-        Marks(looked_up, np.array([entry for entries in marks for entry in entries], np.uint64), missing),
+        Marks(looked_up, listed, np.array(ahead), _CAP, np.array(sizes), _SHARING),
     )
     wanted = set()
     for article, (own, keys) in enumerate(zip(asked_marks, asked_tables, strict=True)):

@@ -17,7 +17,6 @@ from stream_dedup.index.entries.entries import IN_TABLES, UNSEGMENTED, Rows, row
 from stream_dedup.index.lookup.entries_to_read import (
     LookedUp,
     Marks,
-    missing_marks,
     near_enough,
     sharing_enough,
     sharing_first_landmarks,
@@ -191,10 +190,9 @@ class Search:
 
     def _marks(self) -> Marks:
         keys, lists, index = self._keys[LANDMARK], self._lists[LANDMARK], self._index
-        looked_up, sizes = _looked_up(keys, lists), self._features.sketches.sizes
-        ahead = batch_ahead(keys.own, len(keys.distinct))
-        missing = missing_marks(looked_up, ahead, index.kinds[LANDMARK].cap, sizes, index.sharing)
-        return Marks(looked_up, lists.postings.entries, missing)
+        ahead, cap = batch_ahead(keys.own, len(keys.distinct)), index.kinds[LANDMARK].cap
+        sizes = self._features.sketches.sizes
+        return Marks(_looked_up(keys, lists), lists.postings.entries, ahead, cap, sizes, index.sharing)
 
     def _find(self, kind: int, keys: NumberedKeys) -> "_Lists":
         """Read the lists of those keys that were not read yet, and return all lists read so far."""

@@ -38,13 +38,18 @@ class Marks(NamedTuple):
     Attributes:
         looked_up: their lists.
         entries: entry of each posting in these, shape (m,).
-        missing: how many landmarks an article must visibly share with an entry to be worth comparing with it, shape
-            (n,); see `missing_marks`.
+        ahead: how many articles of the batch may come before each list, shape (keys,).
+        cap: postings visible under a landmark.
+        sizes: number of n-grams of each article, shape (n,).
+        sharing: determines how many landmarks copies share.
     """
 
     looked_up: LookedUp
     entries: U64
-    missing: I64
+    ahead: I64
+    cap: int
+    sizes: I64
+    sharing: Sharing
 
 
 class _Shared(NamedTuple):
@@ -154,31 +159,6 @@ def _clear(shared: _Shared, postings: int) -> None:
 
 
 @kernel
-def missing_marks(looked_up: LookedUp, ahead: I64, cap: int, sizes: I64, sharing: Sharing) -> I64:
-    """Return how many landmarks each article must visibly share with an entry to be worth comparing with it.
-
-    The same as for any entry of its own size, less one for each list that is full, which may hide the entry; 0 if the
-    article has no landmarks. The result has shape (n,).
-
-    Args:
-        looked_up: lists of landmarks.
-        ahead: how many articles of the batch may come before each list, shape (keys,).
-        cap: postings visible under a landmark.
-        sizes: number of n-grams of each article, shape (n,).
-        sharing: determines how many landmarks those are.
-    """
-    missing = np.zeros(len(sizes), np.int64)
-    for i in range(len(sizes)):
-        keys = looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]
-        full = 0
-        for key in keys:
-            full += looked_up.stops[key] - looked_up.begins[key] + ahead[key] >= cap
-        if len(keys):
-            missing[i] = least_shared_nearby(sizes[i], sharing) - full
-    return missing
-
-
-@kernel
 def near_enough(
     looked_up: LookedUp, fingerprints: U64, entries: U64, stored: U64, max_distance: int, marks: Marks
 ) -> Bool:
@@ -197,17 +177,23 @@ def near_enough(
         for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
             for posting in range(looked_up.begins[key], looked_up.stops[key]):
                 if not wanted[posting] and popcount(fingerprints[i] ^ stored[posting]) <= max_distance:
-                    wanted[posting] = _shares(i, entries[posting], marks)
+                    wanted[posting] = _may_share_enough(i, entries[posting], marks)
     return wanted
 
 
 @kernel
-def _shares(i: int, entry: np.uint64, marks: Marks) -> bool:
-    """Tell whether article i visibly shares as many landmarks with an entry as it must."""
-    missing, lists = marks.missing[i], marks.looked_up
-    for key in lists.keys[lists.offsets[i] : lists.offsets[i + 1]]:
+def _may_share_enough(i: int, entry: np.uint64, marks: Marks) -> bool:
+    """Tell whether article i may share as many landmarks with an entry as copies of its size do, or has none.
+
+    Each list that is full counts as shared, since it may hide the entry.
+    """
+    lists = marks.looked_up
+    keys = lists.keys[lists.offsets[i] : lists.offsets[i + 1]]
+    missing = least_shared_nearby(marks.sizes[i], marks.sharing) if len(keys) else 0
+    for key in keys:
         if missing <= 0:
             break
+        missing -= lists.stops[key] - lists.begins[key] + marks.ahead[key] >= marks.cap
         for posting in range(lists.begins[key], lists.stops[key]):
             missing -= marks.entries[posting] == entry
     return bool(missing <= 0)

@@ -19,7 +19,7 @@ from stream_dedup.index.runs.run import Run
 from stream_dedup.index.runs.shelf import Shelf
 from stream_dedup.index.stores.rocks import RocksStore
 from tests.stream.waiting import wait_until
-from tests.unit.runs.files import opened, write_run
+from tests.unit.runs.files import open_files, opened, write_run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone lets go of the cached pages of a file")
 
@@ -79,18 +79,14 @@ def _freeze(store: RocksStore) -> None:
     shelf.close()
 
 
-def _descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 def test_runs_are_cached_once_read(runs: Sequence[tuple[Path, Run]]) -> None:
     """All of them, and no descriptor is left open."""
-    before = _descriptors()
+    before = open_files()
     ahead = ReadAhead([run for _, run in runs], 1 << 40)
     ahead.start()
     ahead.join()
     assert [_cached(path) for path, _ in runs] == [1.0, 1.0, 1.0]
-    assert _descriptors() == before
+    assert open_files() == before
 
 
 def test_the_newest_are_read_as_far_as_there_is_room(runs: Sequence[tuple[Path, Run]]) -> None:
@@ -118,13 +114,13 @@ def test_a_run_closed_meanwhile_is_read_on(runs: Sequence[tuple[Path, Run]]) -> 
 
 def test_stopping_ends_the_reading(runs: Sequence[tuple[Path, Run]]) -> None:
     """Nothing is read once it has been stopped, and no descriptor is left open."""
-    before = _descriptors()
+    before = open_files()
     ahead = ReadAhead([run for _, run in runs], 1 << 40)
     ahead._stopped.set()  # noqa: SLF001  # before its first read, which cannot be timed
     ahead.start()
     ahead.stop()
     assert max(_cached(path) for path, _ in runs) < 0.5
-    assert _descriptors() == before
+    assert open_files() == before
 
 
 def test_opening_a_shelf_reads_its_runs_ahead(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from stream_dedup.index.stores.store import (
     StoreFullError,
     Write,
 )
+from tests.unit.runs.files import open_files
 from tests.unit.runs.plain import Posting, flat_of, newest, rows_of, u64
 
 _KINDS = (PostingKind("contents", 1), PostingKind("landmarks", 3, "size"), PostingKind("tables", 8, "fingerprint"))
@@ -333,7 +334,7 @@ def test_freezing_that_fails_changes_nothing(at: str, error: StoreError) -> None
     store = FaultyStore()
     with Walk(store) as walk:
         walk.add(_YOUNG)
-        descriptors = _descriptors()
+        descriptors = open_files()
         _fail(store, at, error)
         for _ in range(3):
             with pytest.raises(type(error), match=str(error)):
@@ -342,17 +343,12 @@ def test_freezing_that_fails_changes_nothing(at: str, error: StoreError) -> None
             assert not list(store.items(Family.META))
             walk.check()
         store.error = None
-        assert _descriptors() - descriptors <= len(store.file_names())
+        assert open_files() - descriptors <= len(store.file_names())
         walk.add(2)
         walk.reopen()
         assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, _YOUNG)]
         walk.check()
         walk.check_files()
-
-
-def _descriptors() -> int:
-    """Return the number of files this process has open, without sockets, which other threads may open or close."""
-    return sum(descriptor.is_file() for descriptor in Path("/proc/self/fd").iterdir())
 
 
 @pytest.mark.parametrize("at", ["files", "pairs"])
@@ -364,7 +360,7 @@ def test_a_full_disk_lets_merging_wait(monkeypatch: pytest.MonkeyPatch, at: str)
         registry, parts = list(store.items(Family.META)), [run.name for run in walk.shelf.runs]
         merger = _Now()
         monkeypatch.setattr(walk.shelf, "_merger", merger)
-        descriptors = _descriptors()
+        descriptors = open_files()
         _fail(store, at, StoreFullError("full"))
         for _ in range(4):
             walk.shelf.maintain(walk.progress)
@@ -373,7 +369,7 @@ def test_a_full_disk_lets_merging_wait(monkeypatch: pytest.MonkeyPatch, at: str)
             walk.check()
         assert merger.submitted >= 3
         store.error = None
-        assert _descriptors() - descriptors <= 1
+        assert open_files() - descriptors <= 1
         walk.finish()
         assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 4 * _YOUNG)]
         walk.check()
@@ -483,7 +479,7 @@ def test_damage_of_a_run_is_heard(tmp_path: Path, damage: str) -> None:
         if damage != "missing":
             content[10 if damage == "flipped block" else -30] ^= 1
             path.write_bytes(content[:-7] if damage == "cut" else content)
-        descriptors = _descriptors()
+        descriptors = open_files()
         if damage == "flipped block":
             walk.reopen()
             with pytest.raises(StoreDamagedError, match=path.name):
@@ -492,7 +488,7 @@ def test_damage_of_a_run_is_heard(tmp_path: Path, damage: str) -> None:
         else:
             with pytest.raises(StoreDamagedError, match=path.name):
                 Shelf(store, _KINDS)
-        assert _descriptors() == descriptors
+        assert open_files() == descriptors
         store.close()
 
 
