@@ -10,8 +10,11 @@ from typing import Any
 from stream_dedup.article import EARLIEST_MS, LATEST_MS, Announcement, Decision, Link, Succession, Withdrawn
 from stream_dedup.output_shapes import LINK, ONLY_WHERE_TOLD
 
-_SECONDS_KEPT = 1 << 12  # cached as text: articles of the same second arrive together
-_FRACTIONS = tuple([f".{millisecond:03d}Z" for millisecond in range(1000)])
+_DAY_MS, _MINUTE_MS, _SECOND_MS = 86_400_000, 60_000, 1_000
+_DAYS_KEPT = 1 << 10  # cached as text, since all else follows from tables
+_MINUTES = tuple([f"T{minute // 60:02d}:{minute % 60:02d}:" for minute in range(_DAY_MS // _MINUTE_MS)])
+_SECONDS = tuple([f"{second:02d}" for second in range(60)])
+_FRACTIONS = tuple([f".{millisecond:03d}Z" for millisecond in range(_SECOND_MS)])
 _NO_LINK = dict.fromkeys(field.name for field in LINK.fields if field.name not in ONLY_WHERE_TOLD)
 
 
@@ -114,10 +117,13 @@ def iso(milliseconds: int | None, precision: str = "milliseconds") -> str | None
     """
     if milliseconds is None or not EARLIEST_MS <= milliseconds < LATEST_MS:
         return None
-    second, rest = divmod(milliseconds, 1000)
-    return _iso_second(second) + (_FRACTIONS[rest] if precision == "milliseconds" else "Z")
+    day, rest = divmod(milliseconds, _DAY_MS)
+    minute, rest = divmod(rest, _MINUTE_MS)
+    second, rest = divmod(rest, _SECOND_MS)
+    end = _FRACTIONS[rest] if precision == "milliseconds" else "Z"
+    return f"{_iso_day(day)}{_MINUTES[minute]}{_SECONDS[second]}{end}"
 
 
-@lru_cache(_SECONDS_KEPT)
-def _iso_second(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).isoformat().removesuffix("+00:00")
+@lru_cache(_DAYS_KEPT)
+def _iso_day(day: int) -> str:
+    return datetime.fromtimestamp(day * _DAY_MS // _SECOND_MS, UTC).date().isoformat()
