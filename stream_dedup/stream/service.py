@@ -4,6 +4,7 @@ Knows what a start needs; knows nothing of texts, of the input or of librdkafka'
 """
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -51,6 +52,9 @@ from stream_dedup.version import __version__
 if TYPE_CHECKING:
     from stream_dedup.stream.watching.spans import Spans  # of the extra `otel`
 
+# How long a thread waits for Python's lock before its holder has to let go; 5 ms by default. The main thread and the
+# reader come back from compiled loops and clients hundreds of times per commit, and often find it held by the other.
+_SWITCH_SECONDS = 0.0002
 _YOUNG_OBJECTS = 50_000  # between two garbage collections: a batch makes several times as many, and all die with it
 
 log = structlog.get_logger()
@@ -139,6 +143,7 @@ class Service:
             # What is loaded so far lives as long as the process: the collector need not scan it again and again.
             gc.freeze()
             gc.set_threshold(_YOUNG_OBJECTS)
+            sys.setswitchinterval(_SWITCH_SECONDS)
             snapshots = SnapshotServer(self._settings.state.directory, store, directory.name)
             with (
                 Upkeep(store, snapshots) as upkeep,
