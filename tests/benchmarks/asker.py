@@ -5,11 +5,12 @@ Knows requests, their rate and the time they take; knows nothing of what is aske
 
 import multiprocessing
 import random
+import re
+import socket
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from http.client import HTTPConnection
+from contextlib import contextmanager
 from itertools import cycle
 from multiprocessing.connection import Connection
 from typing import NamedTuple
@@ -17,8 +18,10 @@ from urllib.parse import urlsplit
 
 from stream_dedup.closing import SelfClosing
 
-_HEADERS = {"content-type": "application/json"}
+_HEAD = re.compile(rb"HTTP/1\.1 (?P<status>\d+)(?:.*\r\n)*?content-length: (?P<length>\d+)\r\n(?:.+\r\n)*\r\n")
 _ANSWERED = {200, 404, 409}
+_PATIENCE_SECONDS = 10.0
+_PIECE_BYTES = 1 << 16
 _BEHIND_SECONDS = 1.0  # at most: if the rate cannot be kept, the backlog is not made up for
 
 Latencies = Mapping[str, Sequence[float]]
@@ -38,6 +41,16 @@ class Request(NamedTuple):
     method: str
     path: str
     body: bytes = b""
+
+    def written(self) -> bytes:
+        """Return the request as it is sent: Python's own client takes a tenth of the time that the answer takes."""
+        head = (
+            f"{self.method} {self.path} HTTP/1.1",
+            "host: 127.0.0.1",
+            "content-type: application/json",
+            f"content-length: {len(self.body)}",
+        )
+        return "\r\n".join((*head, "", "")).encode() + self.body
 
 
 class Asked(NamedTuple):
@@ -97,29 +110,49 @@ class Asker(SelfClosing):
 
 def _serve(pipe: Connection, requests: Sequence[Request], rate: float, seed: int) -> None:
     """Report readiness; then repeatedly take an address, send requests until told to stop, and report the outcome."""
+    endless, chance = cycle([(request.question, request.written()) for request in requests]), random.Random(seed)
     pipe.send(None)
-    endless, chance = cycle(requests), random.Random(seed)
     while True:
         where = urlsplit(pipe.recv())
         began = time.process_time()
-        with closing(HTTPConnection(str(where.hostname), where.port, timeout=10)) as connection:
+        with socket.create_connection((where.hostname, where.port), _PATIENCE_SECONDS) as connection:
             latencies = _ask(connection, endless, rate, chance, pipe)
         pipe.send(Asked(latencies, time.process_time() - began))
 
 
 def _ask(
-    connection: HTTPConnection, requests: Iterator[Request], rate: float, chance: random.Random, told: Connection
+    connection: socket.socket,
+    requests: Iterator[tuple[str, bytes]],
+    rate: float,
+    chance: random.Random,
+    told: Connection,
 ) -> Latencies:
     latencies: dict[str, list[float]] = defaultdict(list)
     due = time.perf_counter() + chance.expovariate(rate)
     while not told.poll(max(0.0, due - time.perf_counter())):
-        request = next(requests)
+        question, request = next(requests)
         # Timed from when it was due: waiting for the previous one counts as well.
-        connection.request(request.method, request.path, request.body, _HEADERS)
-        answer = connection.getresponse()
-        answer.read()
+        connection.sendall(request)
+        status = _answer(connection)
         spent = 1000 * (time.perf_counter() - due)
-        latencies[request.question if answer.status in _ANSWERED else "failed"].append(spent)
+        latencies[question if status in _ANSWERED else "failed"].append(spent)
         due = max(due + chance.expovariate(rate), time.perf_counter() - _BEHIND_SECONDS)
     told.recv()
     return dict(latencies)
+
+
+def _answer(connection: socket.socket) -> int:
+    """Read an answer to its end; return its status."""
+    received = b""
+    while not (head := _HEAD.match(received)):
+        received += _some(connection)
+    left = head.end() + int(head["length"]) - len(received)
+    while left > 0:
+        left -= len(_some(connection))
+    return int(head["status"])
+
+
+def _some(connection: socket.socket) -> bytes:
+    if not (received := connection.recv(_PIECE_BYTES)):
+        raise EOFError("the API closed the connection")
+    return received
