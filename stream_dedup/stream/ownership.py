@@ -155,11 +155,18 @@ class Ownership:
             # An exception would be lost in a callback: `poll` raises it instead.
             self._fault = error.args[0]
             return
+        if not _decides(partitions):
+            return
         self._owner = True
         self._term += 1
         log.info("ownership_gained", group=self._topic, term=self._term)
 
     def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if partitions:
+        if _decides(partitions):
             self._owner = False
             log.info("ownership_lost", group=self._topic, term=self._term)
+
+
+def _decides(partitions: list[TopicPartition]) -> bool:
+    """Tell whether the partition that decides who is owner is among some; those that somebody has added do not."""
+    return any(partition.partition == 0 for partition in partitions)

@@ -15,6 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
     AclOperation,
     AclPermissionType,
     AdminClient,
+    NewPartitions,
     ResourcePatternType,
     ResourceType,
 )
@@ -27,7 +28,7 @@ from stream_dedup.stream.ownership import Ownership
 from tests.stream.arguments import clean_environment
 from tests.stream.messages import Incoming, produce
 from tests.stream.rights import enforce
-from tests.stream.topics import create_topic, delete_topic
+from tests.stream.topics import admin_of, create_topic, delete_topic
 from tests.stream.waiting import wait_until
 
 SESSION_SECONDS = 6.0
@@ -147,6 +148,21 @@ def test_who_joins_takes_nothing_from_the_owner_and_follows_when_it_leaves(
     first.leave()
     assert not first.owner
     wait_until(owns(second), "the second owns, long before the end of a session")
+
+
+def test_partitions_that_somebody_adds_make_no_second_owner(bootstrap: str, topic: str, join: Joins) -> None:
+    """Only the first one decides, whoever has the others."""
+    admin = admin_of(bootstrap)
+    admin.create_partitions([NewPartitions(topic, 2)])[topic].result()
+    each = [join(**LONG), join(**LONG)]
+
+    def held() -> list[list[int]]:
+        for member in each:
+            member.poll(0.02)
+        return [[one.partition for one in member._consumer.assignment()] for member in each]  # noqa: SLF001  # the client's
+
+    wait_until(lambda: sorted(held()) == [[0], [1]], "each member has a partition")
+    assert [member.owner for member in each] == [partitions == [0] for partitions in held()]
 
 
 MEMBER = """
