@@ -107,6 +107,33 @@ def test_files_are_safe_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     store.close()
 
 
+def test_nothing_on_the_disk_refers_to_a_removed_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is synced before a file is removed: after a loss of power, an older log would name a missing file."""
+    store = rocks_in(tmp_path)
+    make_file(store, "run", b"x")
+    order: list[str] = []
+
+    class Watched:
+        def __getattr__(self, name: str) -> object:
+            return getattr(database, name)
+
+        def flush_wal(self, *, sync: bool) -> None:
+            database.flush_wal(sync)
+            order.append("synced" if sync else "flushed")
+
+    database, unlink = store._database, Path.unlink  # noqa: SLF001  # what RocksDB syncs cannot be seen from outside
+
+    def watched_unlink(path: Path, *, missing_ok: bool = False) -> None:
+        order.append(path.name)
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(store, "_database", Watched())
+    monkeypatch.setattr(Path, "unlink", watched_unlink)
+    store.remove_files(["run"])
+    assert order == ["synced", "run"]
+    store.close()
+
+
 def test_missing_file_is_damage(tmp_path: Path) -> None:
     """A missing file is reported as damage, with the directory and its name."""
     store = rocks_in(tmp_path)

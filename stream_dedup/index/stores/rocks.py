@@ -254,9 +254,11 @@ class RocksStore(SelfClosing):
         Raises:
             StoreError: one cannot be removed.
         """
-        if self._read_only:
+        if self._read_only or not names:
             return
         with self._action("remove files of"):
+            # After a loss of power, what is on the disk must not refer to them any more.
+            self._database.flush_wal(sync=True)
             for name in names:
                 (self._directory / _FILES / name).unlink(missing_ok=True)
 
