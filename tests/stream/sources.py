@@ -35,6 +35,11 @@ def held(source: Source, place: Place) -> int:
     return found.messages if found else 0
 
 
+def is_paused(source: Source) -> bool:
+    """Tell whether a partition is paused because it runs ahead of the others."""
+    return bool(source._order.paused)  # noqa: SLF001  # the same
+
+
 def read_until_held(source: Source, batch: MessageBatch, place: Place) -> int:
     """Read something, until messages of a partition are held back; return how many are."""
     # Without a pause one partition would be read to its end before another has delivered anything.

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.input import source as input_
+from stream_dedup.stream.input import time_order
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.clients import BrokerError
@@ -23,13 +24,19 @@ from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input, place_of
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from tests.stream.losing import lose_end
 from tests.stream.messages import Incoming, produce
-from tests.stream.sources import await_partitions, await_shared, held, read, read_until
+from tests.stream.sources import await_partitions, await_shared, held, is_paused, read, read_until
 from tests.stream.topics import ADMIN_SECONDS, Topics, create_topic, delete_topic, named_topics
 from tests.stream.waiting import wait_until
 
 _SOON_MS = 2_500  # without a poll, after which the group drops a member
 _PIECE = 10  # messages per commit
 _DAY_MS = 86_400_000
+# Partitions are delivered by short turns, and little is read ahead of them.
+_SHORT_TURNS = (
+    "kafka.consumer.fetch.message.max.bytes=20000",
+    "kafka.consumer.queued.max.messages.kbytes=40",
+    "kafka.consumer.fetch.queue.backoff.ms=1",
+)
 _TURN_SECONDS = 0.02  # between two reads, so that other partitions deliver as well
 
 
@@ -58,9 +65,9 @@ def hasty() -> Iterator[KafkaBroker]:
         yield broker
 
 
-def _hasty_settings(broker: KafkaBroker, topics: Topics) -> Settings:
+def _hasty_settings(broker: KafkaBroker, topics: Topics, *more: str) -> Settings:
     soon = (f"kafka.consumer.{name}={_SOON_MS}" for name in ("max.poll.interval.ms", "session.timeout.ms"))
-    return _settings(broker.bootstrap, topics, *soon, "kafka.consumer.heartbeat.interval.ms=500")
+    return _settings(broker.bootstrap, topics, *soon, "kafka.consumer.heartbeat.interval.ms=500", *more)
 
 
 def _numbered(count: int, partition: int = 0) -> list[Incoming]:
@@ -101,6 +108,31 @@ def test_partition_that_is_given_anew_amid_a_commit_is_read_on_behind_it(
         assert (first.moved, source.assigned) == (True, {(topics.input, 0)})
         source.advance(first, first.positions())
         assert _read(source, source.batch(), _PIECE) == list(range(_PIECE, 2 * _PIECE))
+
+
+@pytest.mark.parametrize("looked_in", [False, True])
+def test_partition_that_was_paused_when_the_group_took_it_is_read_on(
+    hasty: KafkaBroker, monkeypatch: pytest.MonkeyPatch, *, looked_in: bool
+) -> None:
+    """It ran ahead of another one, or nothing was to be read during a commit, when the group dropped the process."""
+    monkeypatch.setattr(time_order, "_HELD_BYTES", 0)
+    monkeypatch.setattr(time_order, "_LEAST_SHARE_BYTES", 0)
+    topics, count, now = named_topics(), 300, round(time.time() * 1000)
+    create_topic(hasty.bootstrap, topics.input, partitions=2)
+    for partition, age in ((1, 2 * _DAY_MS), (0, _DAY_MS)):
+        old = [Incoming(bytes(900), partition=partition, timestamp_ms=now - age) for _ in range(count)]
+        produce(hasty.bootstrap, topics.input, old)
+    settings = _hasty_settings(hasty, topics, f"commit.articles={2 * count}", *_SHORT_TURNS)
+    with closing(Source(settings, {})) as source:
+        first = source.batch()
+        read_until(source, first, lambda: bool(first.messages) and is_paused(source), _TURN_SECONDS)
+        source.advance(first, first.positions())
+        time.sleep(1.5 * _SOON_MS / 1000)
+        if looked_in:
+            monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
+            _await_rebalances(source, 1)
+        rest = source.batch()
+        assert len(_read(source, rest, 2 * count - len(first.messages))) == 2 * count - len(first.messages)
 
 
 def test_what_was_read_ahead_is_not_read_again_where_another_partition_has_moved(

@@ -398,6 +398,7 @@ class Source:
     def _read_from(self, offsets: Mapping[Place, int], *, keep: bool) -> None:
         """Move assigned partitions to other offsets; what is held of them is discarded, or kept."""
         places = offsets_of(offsets)
+        self._consumer.resume(places)  # the client would stay paused in them
         self._consumer.incremental_unassign(places)
         self._consumer.incremental_assign(places)
         self._order.begin(offsets, keep=keep)
@@ -435,7 +436,8 @@ class Source:
         """Return the partitions with messages that were read but not committed."""
         return {place for batch in self._batches for place in batch.newest}
 
-    def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        consumer.resume(partitions)  # the client would still be paused in them when it is assigned them again
         places = {(partition.topic, partition.partition) for partition in partitions}
         self._move(places)
         self._order.end(places)
