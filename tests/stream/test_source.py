@@ -193,6 +193,27 @@ def test_topic_that_was_made_anew_is_read_from_its_beginning(bootstrap: str, res
         assert _read(source, source.batch(), 2) == [0, 1]
 
 
+def test_partition_without_messages_is_read_from_where_it_was_first_assigned(bootstrap: str) -> None:
+    """With `auto.offset.reset=latest` too: what arrives while no process runs is not skipped."""
+    topics, positions = named_topics(), dict[Place, int]()
+    settings = _settings(bootstrap, topics, "kafka.consumer.auto.offset.reset=latest")
+    create_topic(bootstrap, topics.input, 2)
+    identify = AdminTopics(settings).identities
+    produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(3, 1)])
+    with closing(Source(settings, positions, identify)) as source:
+        await_partitions(source, 2)
+        produce(bootstrap, topics.input, _numbered(1, 0))
+        batch = source.batch()
+        assert _read(source, batch, 1) == [4]
+        positions |= source.positions_after(batch)
+        source.advance(batch, positions)
+        assert source.unrecorded() == {}
+    assert in_input(positions) == {(topics.input, 0): 5, (topics.input, 1): 3}
+    produce(bootstrap, topics.input, _numbered(2, 1))
+    with closing(Source(settings, positions, identify)) as source:
+        assert _read(source, source.batch(), 2) == [3, 4]
+
+
 def test_topic_that_is_made_anew_while_it_is_read_ends_the_reading(bootstrap: str) -> None:
     """Under the offsets that were already read, it now holds something else."""
     topics = named_topics()

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import structlog
 from confluent_kafka import (
-    OFFSET_BEGINNING,
-    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -66,10 +64,11 @@ class Source:
     """Reads the input topics from the state's positions on.
 
     If the state has no position in a partition, reading begins as `auto.offset.reset` says (the earliest message by
-    default): the group's committed offsets are only for lag monitoring and for rebuilding a state. A topic that was
-    deleted and recreated is read from its beginning: its identity is kept among the positions. A partition that has
-    lost the next messages to read is resumed at its first offset if they were deleted, and at its end if messages
-    already read are lost as well, as after an unclean leader election.
+    default), and the state records where it began if that is the end: the group's committed offsets are only for lag
+    monitoring and for rebuilding a state. A topic that was deleted and recreated is read from its beginning: its
+    identity is kept among the positions. A partition that has lost the next messages to read is resumed at its first
+    offset if they were deleted, and at its end if messages already read are lost as well, as after an unclean leader
+    election.
 
     Messages that have arrived are handed out in the order of their timestamps, see `TimeOrder`.
 
@@ -93,8 +92,8 @@ class Source:
         # On its own the client would start over, or skip messages that still exist.
         self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, on_statistics)
         self._order = TimeOrder(self._consumer, bounded=True)
-        from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
-        self._positions = InputPositions(positions, identify, OFFSET_END if from_end else OFFSET_BEGINNING)
+        self._from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
+        self._positions = InputPositions(positions, identify)
         refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
         self._look_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
         self._look_at = -math.inf
@@ -417,6 +416,10 @@ class Source:
         places = {(partition.topic, partition.partition) for partition in partitions}
         try:
             self._positions.take_up(places, self._under_way())
+            if self._from_end:
+                # As numbers, which the state records: else the next start would skip what arrives until then.
+                new = places - self._positions.known(places).keys()
+                self._positions.begin_at({place: self._end_of(place) for place in new})
             for partition in partitions:
                 partition.offset = self._positions.offset_of((partition.topic, partition.partition))
             consumer.incremental_assign(partitions)
@@ -431,6 +434,15 @@ class Source:
         self._order.begin(places)
         self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
+
+    def _end_of(self, place: Place) -> int:
+        """Return the offset after the last message of a partition.
+
+        Raises:
+            KafkaException: the broker does not tell.
+        """
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
+        return int(end)
 
     def _under_way(self) -> set[Place]:
         """Return the partitions with messages that were read but not committed."""
