@@ -146,6 +146,7 @@ class Service:
             sys.setswitchinterval(_SWITCH_SECONDS)
             snapshots = SnapshotServer(self._settings.state.directory, store, directory.name)
             with (
+                closing(engine.state.index),
                 Upkeep(store, snapshots) as upkeep,
                 stoppable(),
                 self._connected(engine, store, directory, topics, upkeep) as parts,

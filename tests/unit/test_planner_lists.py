@@ -99,7 +99,7 @@ def _run(keys: U64, details: U64, kind: PostingKind) -> Run:
     parts = [_frozen(store, keys[first:stop], details[first:stop], first, kind) for first, stop in pairwise(bounds)]
     if count > 1:
         with store.new_file("merged") as file:
-            merge_runs(file, parts, [kind], 0)
+            merge_runs(file, parts, [kind], 0, lambda: None)
         parts.append(open_run("merged", store.open_file("merged")))
     for run in parts:
         run.close()

@@ -3,7 +3,7 @@
 Knows stretches of keys; knows nothing of which runs are to be merged.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -17,7 +17,9 @@ from stream_dedup.index.runs.section import Section
 STRETCH_BITS = 10  # 2^10 blocks are merged at a time
 
 
-def merge_runs(file: BinaryIO, runs: Sequence[Run], kinds: Sequence[PostingKind], floor: int) -> None:
+def merge_runs(
+    file: BinaryIO, runs: Sequence[Run], kinds: Sequence[PostingKind], floor: int, look: Callable[[], None]
+) -> None:
     """Write a run that holds the postings of several consecutive runs.
 
     Args:
@@ -25,6 +27,7 @@ def merge_runs(file: BinaryIO, runs: Sequence[Run], kinds: Sequence[PostingKind]
         runs: the oldest first.
         kinds: kinds of their sections.
         floor: postings of entries with smaller numbers are left out.
+        look: called before each stretch, which takes some milliseconds; may raise to end the merge.
 
     Raises:
         StoreDamagedError: one of them is damaged.
@@ -33,7 +36,8 @@ def merge_runs(file: BinaryIO, runs: Sequence[Run], kinds: Sequence[PostingKind]
     writer = RunWriter(file, runs[0].first, runs[-1].stop)
     for section, kind in enumerate(kinds):
         most = merged_bounds(run.sections[section] for run in runs)
-        writer.section(_merged(runs, section, kind, floor, most), most, kind.detail_bytes)
+        parts = _merged(runs, section, kind, floor, most)
+        writer.section(_looking(parts, look), most, kind.detail_bytes)
     writer.finish()
 
 
@@ -51,6 +55,13 @@ def _merged(
         parts = [run.postings_between(section, begin, end) for run in runs]
         joined = KeyedPostings(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         yield in_order(joined, kind.cap, floor)
+
+
+def _looking(parts: Iterable[KeyedPostings], look: Callable[[], None]) -> Iterator[KeyedPostings]:
+    look()
+    for part in parts:
+        yield part
+        look()
 
 
 def key_ranges(block_bits: int) -> Iterator[tuple[int, int | None]]:

@@ -3,9 +3,10 @@
 Knows when runs are made and dropped; knows nothing of their bytes, or of what keys are made from.
 """
 
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -93,6 +94,7 @@ class Shelf:
         self._young_first = self._young_stop = self._runs[-1].stop if self._runs else 0
         self._merger = ThreadPoolExecutor(1, thread_name_prefix="merge")
         self._merge: tuple[list[Run], Future[str]] | None = None
+        self._closing = threading.Event()
         self.young_entries = YOUNG_ENTRIES
         self.reads = Reads()
         known = {run.name for run in self._runs}
@@ -213,8 +215,9 @@ class Shelf:
             yield place, self._young.lists[place].sorted(kind.cap)
 
     def close(self) -> None:
-        """Close the runs, after waiting for a merge under way; its result is discarded."""
+        """Close the runs. A merge under way ends within some milliseconds; the next shelf begins it again."""
         self._ahead.stop()
+        self._closing.set()
         self._merger.shutdown(wait=True, cancel_futures=True)
         for run in self._runs:
             run.close()
@@ -287,9 +290,13 @@ class Shelf:
     def _merged(self, runs: Sequence[Run], floor: int) -> str:
         name, began = _run_name(runs[0].first, runs[-1].stop), time.thread_time()
         with self._store.new_file(name) as file:
-            merge_runs(file, runs, self._kinds, floor)
+            merge_runs(file, runs, self._kinds, floor, self._raise_if_closing)
         self.reads.merging_seconds += time.thread_time() - began
         return name
+
+    def _raise_if_closing(self) -> None:
+        if self._closing.is_set():
+            raise CancelledError
 
     def _install(self) -> None:
         """Replace runs with the one that they were merged into, once it is finished."""

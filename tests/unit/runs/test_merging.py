@@ -72,7 +72,7 @@ def test_a_merged_run_is_the_run_of_the_merged_lists(
         runs.append(open_run(path.name, os.open(path, os.O_RDONLY)))
     with pytest.MonkeyPatch.context() as patch, (tmp_path / "merged.run").open("wb") as file:
         patch.setattr(merging, "STRETCH_BITS", stretch)
-        merge_runs(file, runs, kinds, floor)
+        merge_runs(file, runs, kinds, floor, lambda: None)
     for run in runs:
         run.close()
     with opened(tmp_path / "merged.run") as merged:
