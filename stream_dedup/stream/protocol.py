@@ -17,7 +17,7 @@ it, and the same messages are judged again on the same state. A kill between 8 a
 changelog: the next start, or the replica that takes over, applies the change from the changelog before it reads
 further input. RocksDB is never ahead of Kafka. Without transactions (`commit.guarantee = "at_least_once"`) steps 3,
 7 and 8 are left out and 5 waits until 4 is confirmed: after a kill between 4 and 6 the outputs of one commit are
-sent again, identical and under the same keys.
+sent again under the same keys; identical, unless messages of several partitions come in another order.
 """
 
 from enum import StrEnum
