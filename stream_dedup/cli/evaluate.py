@@ -31,6 +31,7 @@ from stream_dedup.cli.terminal import (
     settings_of,
 )
 from stream_dedup.counted import counted
+from stream_dedup.settings import redacted_flag
 from stream_dedup.signals import cleaning_up_on_signals
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def run_command(
             ReplacedOptions(replaced),
             threshold,
             jobs,
-            _command(),
+            _command(flags or ()),
         )
         try:
             with _usage(OtherRunError), cleaning_up_on_signals(), _bars() as listener:
@@ -424,6 +425,13 @@ def _extra() -> Iterator[None]:
         fail(f"evaluate needs more packages ({error.name}): pip install 'stream-dedup[evaluate]'", EXIT_USAGE)
 
 
-def _command() -> str:
-    """Return what the user typed."""
-    return shlex.join(["stream-dedup", *sys.argv[1:]])
+def _command(flags: Collection[str]) -> str:
+    """Return what the user typed, without secrets.
+
+    Args:
+        flags: the settings in it; each may share an argument with its option (`--set=NAME=VALUE`).
+    """
+    typed = sys.argv[1:]
+    for flag in sorted(flags, key=len, reverse=True):  # the longest first: one may end with another
+        typed = [each.removesuffix(flag) + redacted_flag(flag) if each.endswith(flag) else each for each in typed]
+    return shlex.join(["stream-dedup", *typed])

@@ -4,7 +4,7 @@ Knows names, bounds and precedence; knows nothing of who uses them.
 """
 
 from stream_dedup.settings.engine import ClusterSettings, EngineSettings, WindowSettings
-from stream_dedup.settings.load import SettingsError, load_settings
+from stream_dedup.settings.load import SettingsError, load_settings, redacted_flag
 from stream_dedup.settings.redaction import REDACTED
 from stream_dedup.settings.schema import Settings
 from stream_dedup.settings.serving import HttpSettings, LogSettings, TracingSettings
@@ -39,5 +39,6 @@ __all__ = [
     "WindowSettings",
     "is_expression",
     "load_settings",
+    "redacted_flag",
     "topic_matches",
 ]

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from stream_dedup.settings.faults import describe_faults, shown
 from stream_dedup.settings.kinds import PASSTHROUGH_GROUPS, flattened, is_path, required_utf8, settings_in
-from stream_dedup.settings.redaction import REDACTED, resembles_secret
+from stream_dedup.settings.redaction import REDACTED, is_secret, resembles_secret
 from stream_dedup.settings.schema import Settings
 
 ENVIRONMENT_PREFIX = "STREAM_DEDUP_"
@@ -54,6 +54,12 @@ def load_settings(
     if faults:
         raise SettingsError("\n".join(faults))
     return settings
+
+
+def redacted_flag(flag: str) -> str:
+    """Return a valid flag, `group.name=value`, as it may be shown: with the value replaced if it is a secret."""
+    name = flag.partition("=")[0]
+    return f"{name}={REDACTED}" if is_secret(name.strip().partition(".")[2]) else flag
 
 
 def _from_file(file: Path | None) -> Tree:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,30 @@ def test_options_of_reposts_are_told_where_none_are_made(invoke: Invoke, article
     assert "--seed, --limit, --edit ignored: the articles are labelled, so no reposts are made" in labelled.stderr
     assert "ignored" not in invoke("run", articles, *run, "--pairs", pairs).stderr
     assert "ignored" not in invoke("run", articles, *run[:-1], tmp_path / "made", *options).stderr
+
+
+def test_command_is_kept_without_secrets(
+    invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file of the results has the value of a secret setting, however it is written; other settings are shown."""
+    typed = {
+        ("-s", "kafka.sasl.username=me"): "-s kafka.sasl.username=me",
+        ("-s", "kafka.sasl.password=hunter"): "-s 'kafka.sasl.password=[redacted]'",
+        ("-skafka.sasl.password=hunter2",): "'-skafka.sasl.password=[redacted]'",
+        ("--set", " kafka.ssl.key.pem =a\nhunter2=="): "--set ' kafka.ssl.key.pem =[redacted]'",
+        ("--set=registry.proxy=http://me:hunter2@h",): "'--set=registry.proxy=[redacted]'",
+        ("--set", "api.token=hunter2hunter2hunter2"): "--set 'api.token=[redacted]'",
+    }
+    (tmp_path / "pairs.jsonl").write_text('{"a": "1", "b": "2"}\n')
+    out = tmp_path / "out"
+    names = ("--pairs", f"{tmp_path}/pairs.jsonl", "-a", "chars/5-grams/jaccard", "--replaced", "0", "-j", "1")
+    arguments = ("run", str(articles), "-o", str(out), *names, "--markdown", str(out / "markdown"), *chain(*typed))
+    monkeypatch.setattr(sys, "argv", ["stream-dedup", "evaluate", *arguments])
+    assert invoke(*arguments).exit_code == 0
+    assert json.loads((out / "evaluation.json").read_bytes())["command"].endswith(
+        f"markdown {' '.join(typed.values())}"
+    )
+    assert not [path for path in out.rglob("*") if path.is_file() and b"hunter" in path.read_bytes()]
 
 
 def test_failed_algorithm_is_told_by_the_exit_code(
