@@ -172,10 +172,8 @@ def _by_kind(found: I64, labelled: LabelledSet) -> tuple[KindRecall, ...]:
     places = {one.article.name: place for place, one in enumerate(labelled.articles)}
     made, hits = Counter[Edit](), Counter[Edit]()
     for place, one in enumerate(labelled.articles):
-        if one.original is not None:
-            made[one.kind, one.strength] += 1
-            hits[one.kind, one.strength] += bool(
-                found[place] == found[places[name_of(one.article.scope, one.original)]]
-            )
+        if one.original is not None and one.edit is not None:
+            made[one.edit] += 1
+            hits[one.edit] += bool(found[place] == found[places[name_of(one.article.scope, one.original)]])
     edits = sorted(made, key=in_order)
     return tuple(KindRecall(*edit, made[edit], hits[edit], hits[edit] / made[edit]) for edit in edits)

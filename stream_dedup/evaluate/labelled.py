@@ -43,6 +43,11 @@ class LabelledArticle:
     strength: float | None = None
 
     @property
+    def edit(self) -> Edit | None:
+        """The edit that made it, with its strength; None for an original, or if that is unknown."""
+        return (self.kind, self.strength) if self.original is not None and self.kind else None
+
+    @property
     def story(self) -> str:
         """The name of its story, unique across scopes."""
         return name_of(self.article.scope, self.cluster)

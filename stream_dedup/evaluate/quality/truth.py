@@ -51,6 +51,6 @@ class Truth:
 def _edit(one: LabelledArticle, other: LabelledArticle) -> Edit | None:
     """Return the edit by which one of two articles was made from the other; None if there is none."""
     for copy, original in ((one, other), (other, one)):
-        if copy.kind and copy.original == original.article.id:
-            return copy.kind, copy.strength
+        if copy.edit is not None and copy.original == original.article.id:
+            return copy.edit
     return None

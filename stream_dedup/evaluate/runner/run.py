@@ -208,7 +208,7 @@ class _Run:
 
 def summary_of(labelled: LabelledSet, digest: str) -> SetSummary:
     """Return what a report says about a labelled set."""
-    edits = Counter((one.kind, one.strength) for one in labelled.articles if one.original is not None)
+    edits = Counter(one.edit for one in labelled.articles if one.edit is not None)
     return SetSummary(
         labelled.name,
         digest,

@@ -1,6 +1,7 @@
 """The engine as an algorithm: it is called as the service calls it, and scored by its clusters."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from stream_dedup.article import Article
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.evaluate.engine import ask, configurations, measure_engine
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
+from stream_dedup.evaluate.runner.run import summary_of
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings
 
@@ -42,6 +44,16 @@ def test_copies_of_the_engine_are_scored(bodies: list[str]) -> None:
     assert {one.kind: one.recall for one in measured.given.kinds} == {"editor": 1.0, "rewrite": 0.0}
     assert measured.links == 1.0
     assert measured.candidates >= 1 / 4
+
+
+def test_copies_by_an_unknown_edit_are_in_no_row_of_edits(bodies: list[str]) -> None:
+    """Neither in the engine's recall by edit nor in the counts of copies: pairs of ids need not name an edit."""
+    labelled = _stream(bodies)
+    articles = [replace(one, kind="") if one.kind == "rewrite" else one for one in labelled.articles]
+    unnamed = replace(labelled, articles=articles)
+    measured = measure_engine(configurations()["engine/default"], unnamed)
+    assert [(one.kind, one.pairs) for one in measured.given.kinds] == [("editor", 1)]
+    assert [(one.kind, one.copies) for one in summary_of(unnamed, "").kinds] == [("editor", 1)]
 
 
 def test_answers_are_those_of_the_engine(bodies: list[str]) -> None:
