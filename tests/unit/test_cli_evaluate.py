@@ -152,6 +152,7 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
         (("--jobs", -1), "'--jobs'"),
         (("-e", "truncat"), "'truncat' is not an edit operator; choose from verbatim"),
         (("-e", "truncate:7"), "truncate cannot have the strength 7: share of the characters kept, above 0, up to 1"),
+        (("-e", "places:0.5"), "places cannot have the strength 0.5: names changed, a whole number above 0, up to 10"),
         (("--copies", 0), "--copies 0.0: it must be a number, at least 1 and at most 100"),
         (("--pairs", "none.jsonl"), "none.jsonl: there is no such file"),
         (("--pairs", _ROOT / "tests"), "is a directory: name a file in it"),

@@ -65,7 +65,7 @@ def lead(body: str) -> str:
 
 OPERATORS = (
     Operator("verbatim", verbatim),
-    Operator("boiler", boiler, "lines around the body", (2, 4, 8), most=12, posts=False),
+    Operator("boiler", boiler, "lines around the body", (2, 4, 8), most=12, whole=True, posts=False),
     Operator("editor", editor, posts=False),
     Operator("dateline", dateline, posts=False),
     Operator("retitle", retitle, posts=False),

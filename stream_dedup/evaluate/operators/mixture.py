@@ -37,4 +37,4 @@ def mixture(text: Text, rng: Random, donor: Text, count: float) -> Text | None:
     return copy
 
 
-OPERATORS = (Operator("mixture", mixture, "mild edits", (3, 5), most=float(len(_MILD)), posts=False),)
+OPERATORS = (Operator("mixture", mixture, "mild edits", (3, 5), most=float(len(_MILD)), whole=True, posts=False),)

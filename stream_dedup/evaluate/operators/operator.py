@@ -29,6 +29,7 @@ class Operator:
         unit: what the strength measures, such as `share of the sentences dropped`; empty if it has no strength.
         levels: default strengths, from the smallest change to the largest.
         least, most: bounds of the strength, which is above `least` and at most `most`.
+        whole: whether the strength is a count, so that it must be a whole number.
         posts: whether it is applied to short posts too.
         borrows: whether it takes sentences from the other text.
     """
@@ -39,6 +40,7 @@ class Operator:
     levels: tuple[float, ...] = ()
     least: float = 0.0
     most: float = 1.0
+    whole: bool = False
     posts: bool = True
     borrows: bool = False
 
@@ -55,9 +57,15 @@ class Operator:
         """
         if strength is None and self.unit:
             raise ValueError(f"{self.name} needs a strength: {self.allowed()}")
-        if strength is not None and not (self.unit and self.least < strength <= self.most):
+        if strength is not None and not self._allows(strength):
             raise ValueError(f"{self.name} cannot have the strength {strength:g}: {self.allowed()}")
 
     def allowed(self) -> str:
         """Return a description of the strengths that are allowed."""
-        return f"{self.unit}, above {self.least:g}, up to {self.most:g}" if self.unit else "it takes none"
+        number = "a whole number " if self.whole else ""
+        return f"{self.unit}, {number}above {self.least:g}, up to {self.most:g}" if self.unit else "it takes none"
+
+    def _allows(self, strength: float) -> bool:
+        if not self.unit or not self.least < strength <= self.most:
+            return False
+        return not self.whole or strength == round(strength)

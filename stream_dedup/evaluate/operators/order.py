@@ -38,5 +38,5 @@ def _reordered(text: Text, parts: list[list[str]], rng: Random) -> Text | None:
 
 OPERATORS = (
     Operator("shuffle", shuffle),
-    Operator("blocks", blocks, "blocks", (3, 6, 12), least=_FEWEST_BLOCKS, most=_MOST_BLOCKS, posts=False),
+    Operator("blocks", blocks, "blocks", (3, 6, 12), least=_FEWEST_BLOCKS, most=_MOST_BLOCKS, whole=True, posts=False),
 )

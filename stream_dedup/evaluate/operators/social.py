@@ -51,8 +51,8 @@ def _sprinkled(text: Text, things: Sequence[str], form: Callable[[str], str], rn
 _MOST_NAMES = 10.0
 
 OPERATORS = (
-    Operator("mentions", mentions, "names", (1, 3, 6), most=_MOST_NAMES),
-    Operator("chain", chain, "reposts before this one", (1, 3, 6), most=_MOST_NAMES),
-    Operator("hashtags", hashtags, "tags", (1, 3, 6), most=_MOST_NAMES),
+    Operator("mentions", mentions, "names", (1, 3, 6), most=_MOST_NAMES, whole=True),
+    Operator("chain", chain, "reposts before this one", (1, 3, 6), most=_MOST_NAMES, whole=True),
+    Operator("hashtags", hashtags, "tags", (1, 3, 6), most=_MOST_NAMES, whole=True),
     Operator("emoji", emoji, "share of the sentences followed by emoji", (0.3, 1.0)),
 )

@@ -41,10 +41,11 @@ def places(text: Text, rng: Random, _donor: Text, count: float) -> Text | None:
     """Change place names: some of them become others, each wherever it occurs."""
     names = book(text).places
     held = [name for name in names if name in text.body]
-    if len(held) < count:
+    left = [name for name in names if name not in held]
+    if min(len(held), len(left)) < count:
         return None
-    left = rng.sample([name for name in names if name not in held], round(count))
-    swapped = dict(zip(rng.sample(held, round(count)), left, strict=True))
+    others = rng.sample(left, round(count))
+    swapped = dict(zip(rng.sample(held, round(count)), others, strict=True))
     wanted = sorted(swapped, key=len, reverse=True)
     return Text(replace_all(text.title, wanted, swapped), replace_all(text.body, wanted, swapped))
 
@@ -69,5 +70,5 @@ OPERATORS = (
     Operator("misprint", misprint, _SHARE, (0.02, 0.05, 0.1)),
     Operator("pinyin", pinyin, "share of the Han characters", (0.02, 0.05, 0.1)),
     Operator("numerals", numerals),
-    Operator("places", places, "names changed", (1, 2, 4), most=_MOST_PLACES),
+    Operator("places", places, "names changed", (1, 2, 4), most=_MOST_PLACES, whole=True),
 )

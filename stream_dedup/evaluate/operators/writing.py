@@ -98,5 +98,5 @@ OPERATORS = (
     Operator("punct", punct),
     Operator("zero-width", zero_width, _SHARE, (0.05, 0.2, 1.0)),
     Operator("spaces", spaces, _SHARE, (0.1, 0.3, 1.0)),
-    Operator("wrap", wrap, "characters per line", (60, 30), least=9, most=1000, posts=False),
+    Operator("wrap", wrap, "characters per line", (60, 30), least=9, most=1000, whole=True, posts=False),
 )

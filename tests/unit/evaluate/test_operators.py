@@ -220,6 +220,14 @@ def test_other_places_stand_where_places_stood(count: int, sample_texts: Texts, 
     assert pattern.sub("X", copy.body) == pattern.sub("X", text.body)
 
 
+def test_places_are_refused_where_too_few_others_are_left(donor: Text) -> None:
+    """A text that names all places but one can have one of them changed, but not two."""
+    *named, other = phrases().english.places
+    text = Text("", f"The ferry calls at {', '.join(named)}.")
+    assert other in edit("places", text, donor, 1).body
+    assert OPERATORS["places"].edit(text, Random(1), donor, 2) is None
+
+
 @pytest.mark.parametrize("name", ["width", "punct", "zero-width", "spaces", "wrap", "markup", "references"])
 @pytest.mark.parametrize("kind", ["news", "english", "mixed", "long"])
 def test_other_ways_to_write_leave_the_words(name: str, kind: str, sample_texts: Texts, donor: Text) -> None:
@@ -325,6 +333,26 @@ def test_strengths_out_of_bounds_are_refused() -> None:
         OPERATORS["verbatim"].check(1)
     with pytest.raises(ValueError, match="drop needs a strength"):
         OPERATORS["drop"].check(None)
+
+
+@pytest.mark.parametrize(
+    ("name", "between"),
+    [
+        ("boiler", 2.5),
+        ("blocks", 2.5),
+        ("places", 0.5),
+        ("wrap", 30.5),
+        ("mentions", 0.4),
+        ("chain", 0.4),
+        ("hashtags", 0.4),
+        ("mixture", 0.4),
+    ],
+)
+def test_strengths_that_count_things_are_whole(name: str, between: float) -> None:
+    """Half a name cannot be changed: the message says that the number must be whole."""
+    with pytest.raises(ValueError, match=rf"{name} cannot have the strength {between}: .*, a whole number above \d"):
+        OPERATORS[name].check(between)
+    OPERATORS[name].check(OPERATORS[name].most)
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
