@@ -93,7 +93,7 @@ def _check(source: Source) -> None:
 
 def _is_labelled(path: Path) -> bool:
     """Return whether any record has a label: often only copies have one, and they may follow many originals."""
-    return any(line is not None and "cluster" in line.fields for line in _lines(path))
+    return any(line is not None and line.fields.get("cluster") not in (None, "") for line in _lines(path))
 
 
 def _lines(path: Path, flags: Collection[str] = ()) -> Iterator[Line | None]:

@@ -5,7 +5,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from stream_dedup.evaluate.label_lines import LabelError
 from stream_dedup.evaluate.reposts import RepostSettings
@@ -72,6 +74,22 @@ def test_labels_behind_many_originals_are_taken(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "c", "body": "七", "cluster": "7"}]))
     taken = load_labelled_set(_source(path))
     assert (taken.made, taken.labelled.positives().tolist()) == (False, [[7, 1_200]])
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_column_of_clusters_without_a_value_is_no_label(tmp_path: Path, bodies: list[str], ending: str) -> None:
+    """Reposts are made if no article has a cluster, whether the field is missing, null or empty."""
+    rows = [{"id": str(n), "body": body, "cluster": None} for n, body in enumerate(sorted(bodies, key=len)[-4:])]
+    path = tmp_path / f"news.{ending}"
+    if ending == "jsonl":
+        rows[0]["cluster"] = ""
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif ending == "csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([rows[0].keys(), *(row.values() for row in rows)])
+    else:
+        parquet.write_table(pa.Table.from_pylist(rows), path)
+    assert load_labelled_set(_source(path)).made
 
 
 def test_pairs_are_labels(articles: Path, tmp_path: Path) -> None:
