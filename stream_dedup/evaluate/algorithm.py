@@ -30,6 +30,9 @@ class Segmenter(Protocol):
     def missing(self) -> str | None:
         """Return why it cannot be used here and what to do about it; None if it can."""
 
+    def versions(self) -> list[str]:
+        """Return what its words depend on besides the code of this package: releases of its libraries, its model."""
+
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the words of each text, in order, without those that are only punctuation or blanks.
 

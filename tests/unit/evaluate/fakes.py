@@ -56,11 +56,16 @@ class Letters:
     source: str = "the alphabet"
     slow: bool = False
     reason: str | None = None
+    release: str = "1.0"
     asked: list[int] = field(default_factory=list)
 
     def missing(self) -> str | None:
         """Return the reason, if any."""
         return self.reason
+
+    def versions(self) -> list[str]:
+        """Return the release."""
+        return [self.release]
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
         """Split the texts into letters."""

@@ -1,13 +1,15 @@
-"""Promises of the digest of the code: it covers what computes results, and nothing else."""
+"""Promises of the digest of the code: it covers what computes results, what that reads, and nothing else."""
 
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import stream_dedup
-from stream_dedup.evaluate.runner.digests import sources
+from stream_dedup.evaluate.runner import digests
+from stream_dedup.evaluate.runner.digests import data, digest_of_code, sources
 
 _PACKAGE = Path(stream_dedup.__file__).parent
 _LOADED = """
@@ -63,6 +65,31 @@ def test_other_code_does_not_count(names: set[str], place: str) -> None:
     """A change to a page, a service or a plot leaves results as they are."""
     assert (_PACKAGE / place).exists()
     assert not [name for name in names if name == place or name.startswith(f"{place}/")]
+
+
+def test_lists_and_jars_count() -> None:
+    """The word lists that come with the package, and the lock of the jars: other words give other results."""
+    lists = (_PACKAGE.parent / "config").glob("*.txt")
+    assert set(data()) == {*lists, _PACKAGE / "evaluate" / "segmenters" / "java.lock.toml"}
+
+
+def test_what_is_read_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another word in a list is another digest."""
+    monkeypatch.setattr(digests, "sources", set)  # reading them takes a second
+    before = digest_of_code.__wrapped__()
+    first, *others = data()
+    (tmp_path / first.name).write_bytes(first.read_bytes() + "词\n".encode())
+    monkeypatch.setattr(digests, "data", lambda: [tmp_path / first.name, *others])
+    assert digest_of_code.__wrapped__() != before
+
+
+@pytest.mark.parametrize("library", ["jieba", "rjieba", "opencc", "numpy"])
+def test_other_release_of_a_library_counts(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its dictionary or its arithmetic may be another one."""
+    monkeypatch.setattr(digests, "sources", set)  # reading them takes a second
+    before = digest_of_code.__wrapped__()
+    monkeypatch.setattr(digests, "version", lambda name: "999" if name == library else version(name))
+    assert digest_of_code.__wrapped__() != before
 
 
 @pytest.mark.slow

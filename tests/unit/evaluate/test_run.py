@@ -154,6 +154,16 @@ def test_other_code_computes_anew(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert CALLS["table"] == 2
 
 
+def test_other_release_of_a_segmenter_computes_anew(run: Run) -> None:
+    """Words and results of another release are not reused; algorithms without that segmenter are not affected."""
+    old, new = Letters(), Letters(release="2.0")
+    for letters in (old, new):
+        tables = Table("table", FIVE, segmenter="letters"), Table("characters", FIVE)
+        run(_plan(*tables, segmenters={"letters": letters}))
+    assert old.asked == new.asked != []
+    assert (CALLS["table"], CALLS["characters"]) == (2, 1)
+
+
 def test_directory_of_other_articles_is_refused(run: Run, tmp_path: Path) -> None:
     """A directory belongs to one labelled set; the message says what to do."""
     run(_plan(Table("table", FIVE)))

@@ -3,7 +3,9 @@
 import pickle
 import re
 import string
+from importlib.metadata import version
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -44,6 +46,33 @@ _ANY_TEXT = st.text(st.sampled_from("中国人民的石桥ab12 .,%+#&\n，。�
 def test_examples_of_the_jieba_readme(name: str, text: str, expected: str) -> None:
     """Each mode gives the words shown in jieba's README, without the comma; so does its Rust port."""
     assert words(name, text) == expected.split("/")
+
+
+def test_versions_are_those_of_the_packages() -> None:
+    """Whatever the name of the module; what is not installed has none."""
+    segmenter = CuttingSegmenter("two", "two packages", "x:y", modules=("jieba", "sklearn", "nosuch"))
+    expected = [f"jieba jieba {version('jieba')}", f"sklearn scikit-learn {version('scikit-learn')}", "nosuch"]
+    assert segmenter.versions() == expected
+
+
+@pytest.mark.parametrize(("name", "variable"), [("hanlp-crf", "HANLP_CRF_MODEL"), ("ltp", "LTP_MODEL")])
+def test_another_model_is_another_version(
+    name: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another path, or other content at the same path, of a file or a folder; no other segmenter changes."""
+    monkeypatch.delenv(variable, raising=False)
+    file = tmp_path / "model" / "weights.txt"
+    file.parent.mkdir()
+    others = {other: one.versions() for other, one in segmenters().items() if other != name}
+    found = [segmenters()[name].versions()]
+    for path in (file, file.parent):
+        monkeypatch.setenv(variable, str(path))
+        for content in ("one", "three"):
+            file.write_text(content)
+            found.append(segmenters()[name].versions())
+    assert len({tuple(each) for each in found}) == len(found)
+    assert segmenters()[name].versions() == found[-1]
+    assert others == {other: one.versions() for other, one in segmenters().items() if other != name}
 
 
 def test_full_mode_of_rjieba_has_the_words_of_jiebas_and_single_characters() -> None:
