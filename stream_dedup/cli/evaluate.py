@@ -7,7 +7,7 @@ only when a command runs, so that all other commands start quickly.
 import errno
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -31,6 +31,7 @@ from stream_dedup.cli.terminal import (
     settings_of,
 )
 from stream_dedup.counted import counted
+from stream_dedup.rendering.plain import plain
 from stream_dedup.settings import redacted_flag
 from stream_dedup.signals import cleaning_up_on_signals
 
@@ -389,6 +390,11 @@ class _Bars:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._stage: TaskID | None = None
+
+    def lacks(self, reasons: Mapping[str, str]) -> None:
+        for reason in dict.fromkeys(reasons.values()):
+            names = [name for name, each in reasons.items() if each == reason]
+            self._progress.console.print(plain(f"{', '.join(names)} not available: {reason}"))
 
     def begin(self, stage: str, jobs: int) -> None:
         self._stage = self._progress.add_task(stage, total=jobs, note="") if jobs else None

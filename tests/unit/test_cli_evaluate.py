@@ -127,11 +127,12 @@ def test_failed_algorithm_is_told_by_the_exit_code(
 
 
 def test_missing_segmenter_is_no_failure(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
-    """What is not installed is listed with how to install it; the exit code is 0."""
+    """What is not installed is told at once and listed, with how to install it; the exit code is 0."""
     result = invoke("run", articles, "-o", tmp_path / "out", "-a", "hanlp-crf/none/jaccard", "--replaced", 0, "-j", 1)
     assert result.exit_code == 0
+    assert "hanlp-crf not available: " in result.stderr
     assert "not available" in result.stdout
-    assert "HANLP_CRF_MODEL" in result.stdout
+    assert all("HANLP_CRF_MODEL" in told for told in (result.stdout, result.stderr))
 
 
 def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_path: Path) -> None:

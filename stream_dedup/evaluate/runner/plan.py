@@ -15,6 +15,9 @@ from stream_dedup.evaluate.replaced import ReplacedOptions
 class Listener(Protocol):
     """Receives the progress of a run."""
 
+    def lacks(self, reasons: Mapping[str, str]) -> None:
+        """Take note, before anything is run, which segmenters cannot be used here and what to do about each."""
+
     def begin(self, stage: str, jobs: int) -> None:
         """Take note that a stage with this number of jobs begins."""
 

@@ -135,13 +135,16 @@ class _Run:
         """Cut words with the segmenters needed; algorithms whose segmenter is not available are not measured."""
         pending = [self._plan.algorithms[name] for name in self._pending() if name in self._plan.algorithms]
         jobs: dict[str, Job[None]] = {}
+        lacking: dict[str, str] = {}
         for name in sorted({algorithm.segmenter for algorithm in pending} - {""}):
             segmenter = self._plan.segmenters[name]
             reason = segmenter.missing()
             if reason is not None:
+                lacking[name] = reason
                 self._without(name, reason, failed=False)
             elif read_seconds(self._words(name)) is None:
                 jobs[name] = cutting(shared, segmenter, self._words(name))
+        self._listener.lacks(lacking)
         self._listener.begin("words", len(jobs))
         for name, outcome in run_jobs(jobs, self._team, self._at_once):
             if isinstance(outcome, Exception):

@@ -1,6 +1,6 @@
 """An evaluation scores the right pairs, keeps finished results, and survives the failure of one algorithm."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +30,12 @@ class Heard:
     def __init__(self) -> None:
         self.stages: dict[str, int] = {}
         self.told: list[tuple[str, str]] = []
+        self.lacking: dict[str, str] = {}
+
+    def lacks(self, reasons: Mapping[str, str]) -> None:
+        """Record the call, which comes before any stage."""
+        assert not self.stages
+        self.lacking |= reasons
 
     def begin(self, stage: str, jobs: int) -> None:
         """Record the call."""
@@ -118,10 +124,16 @@ def test_one_that_breaks_stops_no_other(run: Run) -> None:
     assert failure.reason == "ArithmeticError: no similarities of 5 articles from 0 on"
 
 
-def test_missing_segmenter_is_no_failure(run: Run) -> None:
-    """An algorithm whose segmenter is not installed is reported as unavailable, with the reason, and is not run."""
-    segmenter = Letters(reason="letters not installed: learn to read")
-    evaluation = run(_plan(Table("table", FIVE, segmenter="letters"), segmenters={"letters": segmenter}))
+def test_missing_segmenter_is_no_failure(tmp_path: Path) -> None:
+    """An algorithm whose segmenter is not installed is reported as unavailable, with the reason, and is not run.
+
+    The reason is told before anything else is run.
+    """
+    CALLS.clear()
+    segmenter, heard = Letters(reason="letters not installed: learn to read"), Heard()
+    plan = _plan(Table("table", FIVE, segmenter="letters"), segmenters={"letters": segmenter})
+    evaluation = evaluate(plan, five(), tmp_path, heard)
+    assert heard.lacking == {"letters": segmenter.reason}
     assert [(one.reason, one.failed) for one in evaluation.unmeasured] == [(segmenter.reason, False)]
     assert CALLS["table"] == 0
 
