@@ -285,6 +285,11 @@ class RocksStore(SelfClosing):
                     self._families[family].compact_range(begin, end, options)
         self._remove_files(family)
 
+    @property
+    def is_reclaiming(self) -> bool:
+        """Whether `reclaim` is at work: `checkpoint` would wait for it."""
+        return self._upkeep.locked()
+
     def checkpoint(self, directory: Path) -> None:
         """Copy the store as it is now to a new directory on the same file system, by hard links.
 

@@ -37,7 +37,9 @@ class SnapshotServer:
         self._digest = digest
 
     def serve(self) -> None:
-        """Make the snapshots that were asked for."""
+        """Make the snapshots that were asked for, unless the stream would have to wait long for them."""
+        if self._store.is_reclaiming:
+            return
         for request in filter(Path.is_file, sorted(self._directory.glob(_NAME.format("*") + _REQUEST))):
             # Whatever becomes of a request, the others are served and the stream continues.
             try:
