@@ -151,7 +151,7 @@ class Decoder:
 
     def _published_ms(self, fields: Fields, now_ms: int) -> int | None:
         value = self._paths.value(fields, "published_at")
-        if value is None or value == "":
+        if value is None or (isinstance(value, str) and not value.strip()):
             return None
         path = self._paths.path("published_at")
         milliseconds = milliseconds_of(value, path, self._settings.utc_offset)

@@ -307,9 +307,9 @@ def test_any_other_digits_are_a_number() -> None:
     assert _published("202610182000") == _published(202610182000) == 202610182000
 
 
-@pytest.mark.parametrize("absent", [..., None, ""])
+@pytest.mark.parametrize("absent", [..., None, "", " ", "\u3000\n"])
 def test_article_without_time_is_an_article(absent: object) -> None:
-    """A publication time that is missing, null or empty is unknown."""
+    """A publication time that is missing, null, empty or blank is unknown."""
     assert _published(absent) is None
 
 
