@@ -64,6 +64,18 @@ class FieldSettings(Group):
             raise ValueError("a name is missing before or after a dot: `doc.text` is `text` in `doc`")
         return path
 
+    @model_validator(mode="after")
+    def _no_value_within_another(self) -> Self:
+        paths = [(f"input.fields.{name} = {path!r}", path) for name, path in self.model_dump().items() if path]
+        for inner, longer in paths:
+            for outer, path in paths:
+                if longer.startswith(f"{path}."):
+                    raise ValueError(
+                        f"{inner} is within {outer}, which must be a value and not an object: change one of the paths; "
+                        "for a field that the articles do not have, to one that they do not have either"
+                    )
+        return self
+
 
 class InputSettings(Group):
     """What is read, and the limits that articles must respect."""

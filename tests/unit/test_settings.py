@@ -666,6 +666,30 @@ def test_scopes_are_looked_for_where_they_can_be(flag: str, said: str) -> None:
     assert said in _faults(flag)
 
 
+@pytest.mark.parametrize(
+    ("flags", "inner", "outer"),
+    [
+        (
+            ("input.fields.body=content", "input.fields.title=content.title"),
+            "title = 'content.title'",
+            "body = 'content'",
+        ),
+        (("input.fields.body=source.text.plain",), "body = 'source.text.plain'", "source = 'source'"),
+        (("input.fields.scope=id.tenant",), "scope = 'id.tenant'", "id = 'id'"),
+    ],
+)
+def test_field_within_another_is_refused(flags: tuple[str, ...], inner: str, outer: str) -> None:
+    """No article can have both: where one is an object, the other is of the wrong type."""
+    assert _faults(*flags).startswith(f"input.fields.{inner} is within input.fields.{outer}, ")
+
+
+def test_fields_may_be_beside_each_other_or_the_same() -> None:
+    """Only whole names count, and one value can serve two fields, such as a URL that is the id as well."""
+    flags = ["input.fields.body=doc.text", "input.fields.title=doc.text_title", "input.fields.source=doc.from"]
+    fields = load_settings(flags=[*flags, "input.fields.id=url"]).input.fields
+    assert (fields.body, fields.title, fields.id, fields.url) == ("doc.text", "doc.text_title", "url", "url")
+
+
 @pytest.mark.parametrize("place", ["input.scope_header=tenant", "input.fields.scope=meta.tenant"])
 def test_scope_may_be_demanded_where_it_is_looked_for(place: str) -> None:
     """A header or a field is enough."""
