@@ -37,7 +37,8 @@ class Record:
     """One record.
 
     Attributes:
-        value: the record as JSON: the line itself if the file has lines of JSON; for a faulty one, its raw content.
+        value: the record as JSON: the line itself if the file has lines of JSON; for a faulty one, and for a row of CSV
+            that is not UTF-8, its raw content.
         number: of the line, or of the row; the first is 1.
         fault: why it is not a record, None if it is one.
     """

@@ -73,7 +73,7 @@ def rows_of(content: IO[bytes], flags: Collection[str]) -> Iterator[tuple[bytes,
     """Yield the rows of CSV in UTF-8, without blank ones.
 
     Each is an object, keyed by the names in the heading, without empty fields; a name with dots is a path into nested
-    objects. A faulty row is its raw content, with what is wrong with it.
+    objects. A faulty row is its raw content, with what is wrong with it, and one that is not UTF-8 only that.
 
     Args:
         content: the text in UTF-8, with or without a byte order mark.
@@ -83,7 +83,7 @@ def rows_of(content: IO[bytes], flags: Collection[str]) -> Iterator[tuple[bytes,
         CsvError: the heading is invalid.
     """
     csv.field_size_limit(_LONGEST)
-    # Invalid UTF-8 becomes surrogates, which JSON refuses: the row is reported, not the file.
+    # Invalid UTF-8 becomes surrogates, which JSON refuses: the row is passed on as it is.
     text = io.TextIOWrapper(content, "utf-8-sig", errors="surrogateescape", newline="")
     try:
         yield from _rows(_Lines(text), flags)
@@ -110,6 +110,9 @@ def _rows(lines: _Lines, flags: Collection[str]) -> Iterator[tuple[bytes, str | 
                 yield _object(heading, flagged, row, least), None
         except StopIteration:
             return
+        except orjson.JSONEncodeError:
+            # It is not valid UTF-8, which the decoder tells, as of a line of JSON.
+            yield lines.row(), None
         except ValueError as error:
             yield lines.row(), str(error)
         except csv.Error as error:
@@ -137,7 +140,8 @@ def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str],
     """Return a row of at least `least` fields as JSON.
 
     Raises:
-        ValueError: it has too few or too many fields, or is not valid UTF-8.
+        ValueError: it has too few or too many fields.
+        JSONEncodeError: it is not valid UTF-8.
     """
     if not least <= len(row) <= len(heading):
         raise ValueError(f"it has {counted(len(row), 'field')}, but the heading has {len(heading)}")
@@ -146,7 +150,4 @@ def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str],
         for name, flag, text in zip(heading, flagged, row, strict=False)
         if text
     )
-    try:
-        return orjson.dumps(fields)
-    except orjson.JSONEncodeError:
-        raise ValueError("it is not valid UTF-8") from None
+    return orjson.dumps(fields)

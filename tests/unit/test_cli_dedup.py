@@ -232,20 +232,21 @@ def test_run_that_goes_on_with_nothing_but_dead_letters_ends_well(invoke: Invoke
 
 
 @pytest.mark.parametrize(
-    ("line", "encoding", "advice"),
+    ("name", "content", "encoding", "advice"),
     [
-        ('{"text": "今天下雨。"}', "utf-8", "; for other field names, set input.fields"),
-        ('{"body": {"text": "今天下雨。"}}', "utf-8", "; for other field names, set input.fields"),
-        ('{"body": "今天下雨。"}', "gb18030", "; records must be in UTF-8"),
-        ('{"body": "今天下雨。"', "utf-8", ""),
+        ("in.jsonl", '{"text": "今天下雨。"}', "utf-8", "; for other field names, set input.fields"),
+        ("in.jsonl", '{"body": {"text": "今天下雨。"}}', "utf-8", "; for other field names, set input.fields"),
+        ("in.jsonl", '{"body": "今天下雨。"}', "gb18030", "; records must be in UTF-8"),
+        ("in.csv", "id,body\n1,今天下雨。", "gb18030", "; records must be in UTF-8"),
+        ("in.jsonl", '{"body": "今天下雨。"', "utf-8", ""),
     ],
 )
 def test_run_of_nothing_but_dead_letters_tells_what_its_reasons_ask_for(
-    line: str, encoding: str, advice: str, invoke: Invoke, tmp_path: Path
+    name: str, content: str, encoding: str, advice: str, invoke: Invoke, tmp_path: Path
 ) -> None:
     """Other field names are no remedy for another encoding."""
-    file = tmp_path / "in.jsonl"
-    file.write_text(f"{line}\n", encoding=encoding)
+    file = tmp_path / name
+    file.write_text(f"{content}\n", encoding=encoding)
     result = invoke("dedup", file, "-o", tmp_path / "out")
     assert result.exit_code == 2
     assert one_line(result.stderr).endswith(f"error: no record could be judged: see dead.jsonl{advice}")

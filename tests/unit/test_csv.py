@@ -16,7 +16,6 @@ _SOUND = '1,"一行\n两行"\n'.encode(), '3,"又一""行"'.encode()
 _CSV_FAULTS = {
     "too many fields": (b"2,a,b\n", "it has 3 fields, but the heading has 2"),
     "text behind a quote": (b'2,"x"y\n', "expected after"),
-    "another encoding": ("2,你好\n".encode("gbk"), "not valid UTF-8"),
 }
 
 
@@ -33,6 +32,16 @@ def test_faulty_row_is_told_and_those_around_it_are_read(fault: str, tmp_path: P
     ]
     assert (faulty.number, faulty.value) == (2, row)
     assert reason in (faulty.fault or "")
+
+
+def test_row_in_another_encoding_is_passed_on_as_it_is(tmp_path: Path) -> None:
+    """As for a line of JSON, what decodes it tells what is wrong; the rows around it are read."""
+    row = "2,你好\n".encode("gbk")
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,body\n" + _SOUND[0] + row + _SOUND[1])
+    records = [record for record, _ in reader_for(path)(path)]
+    assert [(record.number, record.fault) for record in records] == [(1, None), (2, None), (3, None)]
+    assert records[1].value == row
 
 
 @pytest.mark.parametrize("closed_by", ["", '5,"e"\n'])
