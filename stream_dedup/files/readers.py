@@ -26,6 +26,7 @@ _LONGEST_LINE = 256 << 20  # bytes: a whole file may be one line, and larger tha
 _SHOWN_BYTES = 1 << 10  # of a longer line
 _BEGIN_BYTES = 1 << 10
 _BOM = b"\xef\xbb\xbf"
+_NEEDS_MUCH = "Frame requires too much memory"  # libzstd's words for a window of more than 128 MiB
 
 
 class FileFormatError(Exception):
@@ -152,7 +153,9 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], BinaryIO]]:
             else:
                 yield raw, raw
     except (OSError, EOFError, zlib.error, zstd.ZstdError) as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        # The window is memory, and a file that needs much may be small: only who knows the file can tell.
+        advice = ": decompress it with `zstd -d --long=31`" if _NEEDS_MUCH in str(error) else ""
+        raise FileFormatError(f"{path}: {error}{advice}") from None
 
 
 def _gunzipped(raw: io.BufferedReader) -> IO[bytes]:

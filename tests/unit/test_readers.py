@@ -197,6 +197,23 @@ def test_truncated_zst_file_is_named_and_not_taken_for_a_shorter_one(missing: in
         records_in(path)
 
 
+def _zst_frame(window_log: int) -> bytes:
+    """Return a frame of RFC 8878 with a window of that size and one raw block, which ends it."""
+    content = b'{"id":1}'
+    last_raw_block = (len(content) << 3 | 1).to_bytes(3, "little")
+    return b"\x28\xb5\x2f\xfd" + b"\0" + bytes([(window_log - 10) << 3]) + last_raw_block + content
+
+
+def test_window_of_zst_that_takes_much_memory_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    """128 MiB, as the program zstd accepts by default, is read; with `--long=28` and more, a small file may take it."""
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(_zst_frame(27))
+    assert records_in(path) == [{"id": 1}]
+    path.write_bytes(_zst_frame(28))
+    with pytest.raises(FileFormatError, match=r"a\.jsonl\.zst: .* memory .*: decompress it with `zstd -d --long=31`$"):
+        records_in(path)
+
+
 @pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet", "none.jsonl.gz"])
 def test_missing_file_is_named(name: str, tmp_path: Path) -> None:
     """A missing file is a FileFormatError that names it."""
