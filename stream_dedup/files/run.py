@@ -28,7 +28,7 @@ from stream_dedup.files.readers import (
 from stream_dedup.files.results import Results, check_new
 from stream_dedup.files.run_positions import RunPositions, fresh_start
 from stream_dedup.index.records.ledger import Positions
-from stream_dedup.output_fields import link_fields, withdrawal_fields
+from stream_dedup.output_fields import link_fields, succession_fields, withdrawal_fields
 from stream_dedup.settings import Settings
 
 
@@ -133,13 +133,16 @@ class _Run:
         for record, error in batch.dead:
             self._dead(batch.path, record, error, counted)
         judged = self._engine.decide(batch.items, batch.prepared)
-        for record, outcome in zip(batch.sound, judged.outcomes, strict=True):
+        for place, (record, outcome) in enumerate(zip(batch.sound, judged.outcomes, strict=True)):
             if isinstance(outcome, Decision):
                 self._decision(record, outcome, batch.now_ms, counted)
             elif isinstance(outcome, Withdrawn):
                 self._withdrawn(outcome, batch.now_ms, counted)
             else:
                 self._dead(batch.path, record, UndecodableError(Reason(outcome.reason), outcome.detail), counted)
+            # Before the next decision, as on the topic: of two lines with the same id the last one counts.
+            for one in judged.successions.get(place, ()):
+                self._results.links.add(orjson.dumps(succession_fields(one, batch.now_ms)))
         lengths = self._results.write()
         self._apply(judged.change, self._place.after(lengths, batch.file, batch.last) if self._place else {})
         self._summary.outcomes.update(counted.outcomes)

@@ -227,6 +227,35 @@ def test_scopes_of_files_do_not_mix(engine_in: Callable[[Path | None], Deduplica
     ]
 
 
+@pytest.mark.parametrize("size", [1, 100])
+@pytest.mark.usefixtures("engine_in")  # which caches what engines share
+def test_new_canonical_article_is_told_behind_what_led_to_it(size: int, tmp_path: Path) -> None:
+    """A better article takes over in a line of its own, which is of no record; a withdrawal names its successor."""
+    text = {"body": "石桥镇的夜市昨晚重新开张，三十多个摊位沿河一字排开，附近的居民都来捧场。"}
+    rows = [
+        {"id": "broken"},
+        {"id": "a", **text},
+        {"id": "b", "source": "乙报", **text},
+        {"id": "c", **text},
+        {"id": "b", "deleted": True},
+        {"id": "d", **text},
+    ]
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    cluster = {"canonical": "preferred_source", "preferred_sources": ["乙报"]}
+    settings = Settings.model_validate({"cluster": cluster, "commit": {"articles": size}})
+    summary = _run([path], tmp_path / "out", Deduplicator(None, settings), settings)
+    assert summary.outcomes == {"unique": 1, "exact": 3, "withdrawn": 1, "dead": 1}
+    told = [orjson.loads(line) for line in _lines(tmp_path / "out" / "links.jsonl")]
+    assert [(one["id"], one["relation"], one["duplicate_of"], one.get("reason")) for one in told] == [
+        ("b", "exact", "a", None),
+        ("a", "succession", "b", "policy"),
+        ("c", "exact", "b", None),
+        ("b", "withdrawn", "a", None),
+        ("d", "exact", "a", None),
+    ]
+
+
 def test_csv_withdraws_articles(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
     """`deleted` set to true in CSV withdraws an article; false does not."""
     path = tmp_path / "in.csv"
