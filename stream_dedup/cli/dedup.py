@@ -131,7 +131,7 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
         results: directory of the results.
         goes_on: whether an interrupted run can be resumed.
     """
-    from stream_dedup.files.readers import shown
+    from stream_dedup.files.readers import FileFormatError, shown
     from stream_dedup.files.results import has_decisions
     from stream_dedup.index.stores.store import StoreError
 
@@ -141,6 +141,13 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
     except (KeyboardInterrupt, SystemExit, OSError, StoreError):
         if goes_on and summary.records():
             errors.print("not finished: run the same command again to resume")
+        raise
+    except FileFormatError:
+        if goes_on and summary.records():
+            errors.print(
+                "not finished: once all files can be read, run the same command again to resume; files from which "
+                "records were judged must not change"
+            )
         raise
     else:
         if not summary.records():

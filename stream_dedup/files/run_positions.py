@@ -49,6 +49,7 @@ class RunPositions:
 
     def __init__(self, paths: Sequence[Path], out: Path) -> None:
         self._paths = paths
+        self._identities = [_identity(path) for path in paths]
         self._out = shown(out.resolve())
         self._inputs = [f"{self._out} < {number} {shown(path.resolve())}" for number, path in enumerate(paths, 1)]
         digest = hashlib.blake2b("\0".join(self._inputs).encode(), digest_size=_DIGEST_BYTES)
@@ -58,7 +59,7 @@ class RunPositions:
         """Return where the run begins, according to the positions in the state.
 
         Raises:
-            FileFormatError: an unfinished run with these results was over other files, or one has changed since.
+            FileFormatError: an unfinished run with these results was over other files, or one that it read has changed.
         """
         if known.get((self._out, _STAGE)) != _GOING_ON:
             return fresh_start(len(self._paths))
@@ -70,13 +71,10 @@ class RunPositions:
         """Return the positions of a run at its beginning."""
         begun = {(self._out, _STAGE): _GOING_ON, (self._out, _FILES): self._files}
         begun |= self.after(dict.fromkeys(NAMES, 0))
-        for name, path in zip(self._inputs, self._paths, strict=True):
-            size, changed = _identity(path)
-            begun |= {(name, _RECORDS): 0, (name, _SIZE): size, (name, _CHANGED): changed}
-        return begun
+        return begun | {(name, _RECORDS): 0 for name in self._inputs}
 
     def after(self, lengths: Mapping[str, int], file: int | None = None, record: int = 0) -> Positions:
-        """Return the positions after a batch.
+        """Return the positions after a batch; what the file was like when the run began is among them.
 
         Args:
             lengths: of the result files, by name.
@@ -85,7 +83,8 @@ class RunPositions:
         """
         positions = {(f"{self._out}/{name}", 0): length for name, length in lengths.items()}
         if file is not None:
-            positions[self._inputs[file], _RECORDS] = record
+            name, (size, changed) = self._inputs[file], self._identities[file]
+            positions |= {(name, _RECORDS): record, (name, _SIZE): size, (name, _CHANGED): changed}
         return positions
 
     def finished(self) -> Positions:
@@ -98,8 +97,8 @@ class RunPositions:
                 f"{self._out} holds the results of an unfinished run over other files: resume it with the same files "
                 "in the same order, or choose another --out"
             )
-        for name, path in zip(self._inputs, self._paths, strict=True):
-            if (known[name, _SIZE], known[name, _CHANGED]) != _identity(path):
+        for name, path, identity in zip(self._inputs, self._paths, self._identities, strict=True):
+            if known[name, _RECORDS] and (known[name, _SIZE], known[name, _CHANGED]) != identity:
                 raise FileFormatError(
                     f"{path} has changed since the unfinished run whose results are in {self._out} read it: choose "
                     "another --out and another --state, since this state contains what was judged before"

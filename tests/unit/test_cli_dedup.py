@@ -190,6 +190,21 @@ def test_dedup_counts_what_it_wrote_before_it_failed(invoke: Invoke, articles: P
     assert (result.exit_code, "cut.jsonl.gz" in result.stderr, "records" in result.stdout) == (2, True, True)
 
 
+def test_damaged_file_can_be_repaired_and_the_run_resumed(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """The hint says so, and the same command judges just the rest; without a state there is nothing to resume."""
+    damaged = tmp_path / "more.csv.gz"
+    damaged.write_bytes(b"damaged")
+    command = ("dedup", articles, damaged, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    told = invoke(*command)
+    assert (told.exit_code, "3 records" in told.stdout, "more.csv.gz" in told.stderr) == (2, True, True)
+    assert "not finished: once all files can be read, run the same command again to resume" in one_line(told.stderr)
+    assert "not finished" not in invoke("dedup", articles, damaged, "-o", tmp_path / "other").stderr
+    damaged.write_bytes(gzip.compress("id,body\nd,今天下雨。\n".encode()))
+    resumed = invoke(*command)
+    assert (resumed.exit_code, "1 record" in resumed.stdout) == (0, True)
+    assert len((tmp_path / "out" / "unique.jsonl").read_bytes().splitlines()) == 2
+
+
 @pytest.mark.parametrize("name", [r"a\[/b].jsonl", "[bold]a.jsonl", ":smile:.jsonl", "a[/].txt"])
 def test_names_are_shown_as_they_are(name: str, invoke: Invoke, tmp_path: Path) -> None:
     """Nothing in a name is interpreted by rich as markup or emoji."""

@@ -1,5 +1,6 @@
 """Interrupted file runs lose and repeat nothing, and the same command resumes them."""
 
+import gzip
 import os
 import resource
 import shutil
@@ -207,17 +208,37 @@ def ended(files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Dedupli
 
 
 def test_unfinished_run_does_not_go_on_over_other_files(ended: Ended) -> None:
-    """Other, reordered or changed files are refused, and the results are not touched."""
+    """Other or reordered files, and one that was read and has changed, are refused, and the results are not touched."""
     out, files, go_on = ended
     before = _found(out)
     with pytest.raises(FileFormatError, match="over other files"):
         go_on(files[::-1])
     with pytest.raises(FileFormatError, match="over other files"):
         go_on(files[:1])
-    files[1].write_bytes(files[1].read_bytes() + b"{}\n")
-    with pytest.raises(FileFormatError, match=r"b\.jsonl has changed"):
+    files[0].write_bytes(files[0].read_bytes() + b"{}\n")
+    with pytest.raises(FileFormatError, match=r"a\.jsonl has changed"):
         go_on(files)
     assert _found(out) == before
+
+
+def test_file_that_was_not_read_yet_may_change_until_it_is(
+    files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
+) -> None:
+    """A damaged file ends the run; once it is repaired the same call goes on. What was read of a file must stay."""
+    out, state, copies = tmp_path / "out", tmp_path / "state", [tmp_path / f"{file.name}.gz" for file in files]
+    for file, copy in zip(files, copies, strict=True):
+        copy.write_bytes(gzip.compress(file.read_bytes()))
+    sound = copies[1].read_bytes()
+    copies[1].write_bytes(b"damaged")
+    with pytest.raises(FileFormatError, match=r"b\.jsonl\.gz"):
+        _run(copies, out, engine_in(state))
+    copies[1].write_bytes(sound)
+    _end_run(_before_applying, 0, copies, out, engine_in(state))
+    copies[1].write_bytes(sound + gzip.compress(b"{}\n"))
+    _end_run(_after_applying, 0, copies, out, engine_in(state))
+    copies[1].write_bytes(sound)
+    with pytest.raises(FileFormatError, match=r"b\.jsonl\.gz has changed"):
+        _run(copies, out, engine_in(state))
 
 
 def test_unfinished_run_does_not_go_on_without_its_results(ended: Ended) -> None:
