@@ -66,6 +66,7 @@ def dedup_command(
     from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
     from stream_dedup.index.stores.rocks import open_store
     from stream_dedup.index.stores.store import MemoryStore
+    from stream_dedup.stream.state.states import check_not_of_service
 
     summary, heard = Summary(), list[int]()
 
@@ -75,6 +76,8 @@ def dedup_command(
 
     def work() -> None:
         check_files(files)
+        if state:
+            check_not_of_service(state)
         tell_if_compiling()
         store = open_store(state, settings.state) if state else MemoryStore()
         with (

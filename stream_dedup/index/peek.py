@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stream_dedup.index.records.counts import load_epoch
-from stream_dedup.index.records.ledger import stored_settings
+from stream_dedup.index.records.ledger import load_changelog_position, stored_settings
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.paths import is_there
@@ -29,6 +29,17 @@ def settings_of_state(directory: Path) -> Mapping[str, Any] | None:
             return stored_settings(store)
     except StoreError:
         return None
+
+
+def has_changelog(directory: Path) -> bool:
+    """Tell whether a directory holds a state that has a position in a changelog; no, if that cannot be read."""
+    if not is_state(directory):
+        return False
+    try:
+        with RocksStore(directory, read_only=True) as store:
+            return load_changelog_position(store) is not None
+    except StoreError:
+        return False
 
 
 def epoch_of_state(directory: Path) -> Epoch:

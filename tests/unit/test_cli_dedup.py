@@ -8,17 +8,19 @@ import gzip
 import json
 import signal
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from stream_dedup.article import Article
 from stream_dedup.cli.terminal import out
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.files.run_positions import RunPositions
-from stream_dedup.index.records.ledger import Positions
+from stream_dedup.index.records.ledger import ChangelogPosition, Positions
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import Family, Put
-from tests.unit.commands import Invoke, one_line, write_articles
+from tests.unit.commands import BODY, Invoke, one_line, write_articles
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 
@@ -114,6 +116,33 @@ def test_dedup_on_a_state_of_other_settings_exits_with_1(invoke: Invoke, article
     result = invoke("dedup", articles, "-o", tmp_path / "2", "--state", tmp_path / "state", "-s", "sketch.gram=4")
     assert result.exit_code == 1
     assert "sketch.gram = 5 in the state, 4 in the settings" in one_line(result.stderr)
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["stopped", "running"])
+def test_state_of_a_service_is_refused(invoke: Invoke, articles: Path, tmp_path: Path, *, running: bool) -> None:
+    """Named as `state.directory` or itself, nothing in it changes: its changelog would lack what is judged."""
+    directory = tmp_path / "state"
+    state = directory / "0123abcd"
+    with ExitStack() as service:
+        engine = service.enter_context(Deduplicator(state))
+        judged = engine.decide([Article("1", BODY)])
+        engine.apply(judged.change, {("in", 0): 1}, ChangelogPosition("stream-dedup.changelog.0123abcd/id", 1))
+        if not running:
+            service.close()
+        before = _content(directory)
+        for named in (directory, state):
+            result = invoke("dedup", articles, "-o", tmp_path / "out", "--state", named)
+            assert result.exit_code == 1
+            assert one_line(result.stderr) == (
+                f"error: {named} holds the state of a service, whose changelog would not know of what is judged here: "
+                "name another --state"
+            )
+            assert _content(directory) == before
+        assert not (tmp_path / "out").exists()
+
+
+def _content(directory: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
 def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, articles: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from confluent_kafka import OFFSET_END
 
 from stream_dedup.engine.state import State
 from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
+from stream_dedup.settings import Settings, StateSettings
 from stream_dedup.stream.state import restore
 from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.state.restore import verify
@@ -163,6 +164,23 @@ def test_snapshot_of_a_running_service_is_a_state_of_its_own(site: Site, tmp_pat
         assert not second.events("restored")  # its position is the end of the changelog
         second.stop()
     assert collect(site.bootstrap, site.topics, site.messages, site.service).total() == site.messages
+
+
+def test_runs_over_files_refuse_the_state_and_its_snapshot(site: Site, tmp_path: Path) -> None:
+    """Nothing is judged or created, so the state agrees with its changelog as before, and the snapshot can be used."""
+    assert site.state("snapshot", str(tmp_path / "snapshot"))[0] == 0
+    file = tmp_path / "one.jsonl"
+    file.write_text(json.dumps({"id": "new", "body": bodies()[0]}) + "\n", encoding="utf-8")
+    for directory in (site.settings().state.directory, tmp_path / "snapshot"):
+        (state,) = other_states(Settings(state=StateSettings(directory=directory)), "none")
+        before = sorted(directory.iterdir())
+        for named in (directory, state):
+            ended = run_once("dedup", str(file), "--out", str(tmp_path / "out"), "--state", str(named))
+            assert (ended.returncode, f"{named} holds the state of a service" in ended.stderr) == (1, True), (
+                ended.stderr
+            )
+        assert sorted(directory.iterdir()) == before
+        assert site.state("verify", flags=(*FLAGS, f"state.directory={directory}"))[0] == 0
 
 
 def test_snapshot_into_a_directory_that_is_there_is_refused(site: Site, tmp_path: Path) -> None:
