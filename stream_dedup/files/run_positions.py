@@ -14,7 +14,7 @@ from stream_dedup.index.records.ledger import Positions
 
 # What is stored under the name of the results, and under that of each file.
 _STAGE, _FILES = 0, 1
-_RECORDS, _SIZE, _CHANGED = 0, 1, 2
+_RECORDS, _SIZE, _CHANGED, _RUN = 0, 1, 2, 3
 _GOING_ON, _FINISHED = 1, 2
 _DIGEST_BYTES = 7  # of the names of all files: a position has 63 bits
 
@@ -71,6 +71,7 @@ class RunPositions:
         """Return the positions of a run at its beginning."""
         begun = {(self._out, _STAGE): _GOING_ON, (self._out, _FILES): self._files}
         begun |= self.after(dict.fromkeys(NAMES, 0))
+        begun |= {(name, _RUN): self._files for name in self._inputs}
         return begun | {(name, _RECORDS): 0 for name in self._inputs}
 
     def after(self, lengths: Mapping[str, int], file: int | None = None, record: int = 0) -> Positions:
@@ -112,7 +113,10 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def runs_of(known: Positions) -> list[dict[str, object]]:
-    """Return the progress of runs: for each file `results`, whether these are `finished`, `file`, and `lines` done."""
+    """Return the progress of the last run with each results directory.
+
+    For each of its files: `results`, whether these are `finished`, `file`, and `lines` done.
+    """
     outs = sorted({name for name, _ in known if (f"{name}/{NAMES[0]}", 0) in known})
     return [
         {"results": out, "finished": known[out, _STAGE] == _FINISHED, "file": file, "lines": lines}
@@ -122,6 +126,8 @@ def runs_of(known: Positions) -> list[dict[str, object]]:
 
 
 def _files_of(out: str, known: Positions) -> list[tuple[str, int]]:
-    begin = f"{out} < "
-    names = sorted({name for name, _ in known if name.startswith(begin)})
+    begin, run = f"{out} < ", known[out, _FILES]
+    found = {name for name, _ in known if name.startswith(begin)}
+    # An earlier run, whose results were moved away, may have read other files; states of old do not say which.
+    names = sorted(name for name in found if known.get((name, _RUN), run) == run)
     return [(name.removeprefix(begin).partition(" ")[2], known[name, _RECORDS]) for name in names]

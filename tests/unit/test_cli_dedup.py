@@ -165,6 +165,22 @@ def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, arti
     assert ("redelivery" in again.stdout, "unique" in again.stdout) == (True, False)
 
 
+def test_files_of_an_earlier_run_with_the_same_results_are_not_shown(
+    invoke: Invoke, articles: Path, tmp_path: Path
+) -> None:
+    """Its results were moved away, and whoever looks at the state wants to know of the last run."""
+    second = tmp_path / "second.jsonl"
+    second.write_text('{"id": "d", "body": "今天下雨。"}\n', encoding="utf-8")
+    out, state = tmp_path / "out", tmp_path / "state"
+    for number, files in enumerate([(articles, second), (second,)]):
+        assert invoke("dedup", *files, "-o", out, "--state", state).exit_code == 0
+        out.rename(tmp_path / f"moved-{number}")
+    run = {"results": str(out), "finished": True, "file": str(second), "lines": 1}
+    flags = ("--json", "--set", f"state.directory={state}")
+    assert json.loads(invoke("state", "stats", *flags).stdout)["runs"] == [run]
+    assert json.loads(invoke("status", *flags).stdout)["files"] == [run]
+
+
 def test_stats_are_whole_on_a_narrow_terminal(
     invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
