@@ -12,6 +12,8 @@ _ATTRIBUTE = r"""\s+(?:[^\s<>"'=/]{1,64}\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+
 _INSIDE = rf"(?:{_ATTRIBUTE})++[^<>]{{0,500}}|\s[^<>]{{0,500}}"
 _TAG = re.compile(rf"<(/?)([a-z][a-z0-9:-]{{0,31}})(?:{_INSIDE})?/?>|<!--|-->", re.IGNORECASE)
 _ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text after it: up to what
+# Python refuses to parse numbers of 4,300 digits and more, and can be told to refuse those of 641.
+_ENDLESS = re.compile(r"&#[0-9]{641,};?")
 _ESCAPES = 2  # a feed often escapes what is escaped already
 _BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"})
 
@@ -19,7 +21,7 @@ _BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5
 def strip_html(text: str) -> str:
     """Decode entities and remove tags, comments and the contents of script and style; block tags leave a line break."""
     for _ in range(_ESCAPES):
-        text = html.unescape(text) if "&" in text else text
+        text = _unescaped(text) if "&" in text else text
     if "<" not in text:
         return text
     pieces: list[str] = []
@@ -35,3 +37,8 @@ def strip_html(text: str) -> str:
             start, end_of_hidden = tag.end(), _ENDS.get(kind, "")
     # A script tag that is never closed hides nothing: it is text in angle brackets.
     return "".join([*pieces, text[start:]])
+
+
+def _unescaped(text: str) -> str:
+    """Decode entities; a number that is no code point becomes U+FFFD, however long it is."""
+    return html.unescape(_ENDLESS.sub("\ufffd", text))

@@ -92,6 +92,7 @@ _BAD = {
     "endless id": Bad(_json(id="x" * 513), "invalid_id"),
     "half an emoji as id": Bad(_json(id="\ud83d"), "invalid_id"),
     "half an emoji in the body": Bad(_json(id="half", body=f"{_TEXTS[1]}\ud83d"), "unique"),
+    "endless character reference": Bad(_json(id="endless", body=f"{'r' * 40}&#{'1' * 5_000};"), "unique"),
     "half an emoji everywhere else": Bad(_json(id="halves", body=_TEXTS[2], title="\ud83d", **_HALVES), "unique"),
     "copy with half an emoji in its URL": Bad(_json(id="halves again", body=_TEXTS[3], **_HALVES), "unique"),
     "no id": Bad(json.dumps({"body": _TEXTS[4]}).encode(), "unique"),

@@ -220,6 +220,7 @@ def test_code_points_of_raw_text_are_python_s(raw: str) -> None:
         (f"图<img hidden src=data:{'iVBORw0KGgo' * 99}= alt=x />字", ["图字"]),
         (f"若 a<b {'而' * 600} 则 c>d", ["若", "a<b", "而" * 600, "则", "c>d"]),
         ("&lt;p&gt;转义&lt;/p&gt;", ["转义"]),
+        (f"上&#{'1' * 5_000};下&#{'0' * 5_000}65;左&amp;#{'9' * 100_000};右", ["上\ufffd下\ufffd左\ufffd右"]),
         ("&amp;lt;p&amp;gt;两次&amp;nbsp;转义&amp;lt;/p&amp;gt; AT&amp;amp;T", ["两次", "转义", "at&t"]),
     ],
 )
