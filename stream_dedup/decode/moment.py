@@ -12,6 +12,7 @@ from stream_dedup.article import EARLIEST_MS, LATEST_MS
 from stream_dedup.decode.parse import kind_of
 from stream_dedup.decode.reason import Reason, UndecodableError
 
+_DATE = re.compile(r"\d{8}")
 _MILLISECONDS_FROM = 100_000_000_000  # as seconds this would be the year 5138, as milliseconds 1973
 
 
@@ -47,7 +48,7 @@ def _number(value: object) -> float | None:
 
     An underscore, which Python allows within numbers, stands between a date and a time of day.
     """
-    if isinstance(value, bool) or (isinstance(value, str) and re.fullmatch(r"\d{8}|.*_.*", value.strip())):
+    if isinstance(value, bool) or (isinstance(value, str) and ("_" in value or _DATE.fullmatch(value.strip()))):
         return None
     try:
         return float(value) if isinstance(value, (int, float, str)) else None

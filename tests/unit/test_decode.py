@@ -139,6 +139,7 @@ def test_body_alone_is_enough() -> None:
         (_message(published_at="inf"), Reason.INVALID_TIME),
         (_message(published_at="nan"), Reason.INVALID_TIME),
         (_message(published_at="1_792_324_800"), Reason.INVALID_TIME),
+        (_message(published_at="_" * 200_000 + "\n_"), Reason.INVALID_TIME),  # in no time: a match took hours
         (_message(published_at="２０２６１０１８"), Reason.INVALID_TIME),
         (_message(published_at=1e300), Reason.INVALID_TIME),
         (_message(published_at=True), Reason.WRONG_TYPE),
