@@ -66,7 +66,11 @@ class RecurringFaults:
     def _wait(self, event: str, error: str) -> None:
         timer = threading.Timer(self._seconds, self._end, (event, error))
         timer.name, timer.daemon = "recurring_faults", True
-        timer.start()
+        try:
+            timer.start()
+        except RuntimeError:  # the system has no more threads: the next fault counts as the first
+            with self._lock:
+                del self._held[event, error]
 
     def _end(self, event: str, error: str) -> None:
         """End a period: forget the fault if it did not recur, else log it and begin another period."""

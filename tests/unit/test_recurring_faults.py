@@ -3,7 +3,9 @@
 import threading
 import time
 from collections.abc import Callable
+from typing import NoReturn
 
+import pytest
 from structlog.testing import capture_logs
 
 from stream_dedup.observe.recurring_faults import RecurringFaults
@@ -77,3 +79,17 @@ def test_after_a_quiet_period_the_next_one_is_a_first_one() -> None:
             period.join(_PATIENCE_SECONDS)
         faults.warning("input_waits", error="_TRANSPORT")
     assert [line.get("repeated") for line in lines] == [None, None]
+
+
+def test_fault_for_which_there_is_no_thread_is_told_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a thread no period can end, and whoever tells the fault is not to fail for that."""
+    faults = RecurringFaults(_PERIOD_SECONDS)
+
+    def refuse(_timer: threading.Timer) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full, capture_logs() as lines:
+        full.setattr(threading.Timer, "start", refuse)
+        for number in range(2):
+            faults.warning("input_waits", error="_TRANSPORT", detail=f"try {number}")
+    assert [line["detail"] for line in lines] == ["try 0", "try 1"]
