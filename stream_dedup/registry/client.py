@@ -212,7 +212,8 @@ def _is_bare(error: SchemaRegistryError) -> bool:
 
 def _is_unknown(error: SchemaRegistryError) -> bool:
     """Return whether the registry itself says that there is no such schema."""
-    return (error.error_code or 0) // 100 == _NOT_FOUND
+    # A gateway's error may have a code of another type.
+    return isinstance(error.error_code, int) and error.error_code // 100 == _NOT_FOUND
 
 
 def _outage(error: SchemaRegistryError) -> RegistryUnreachableError:

@@ -90,6 +90,7 @@ def _registry(url: str, outages: list[str] | None = None, user: str = "") -> Reg
         (404, _BARE),
         (200, "<html>"),
         (302, ""),
+        (503, json.dumps({"error_code": "UNAVAILABLE", "message": "of a gateway"})),
     ],
 )
 @pytest.mark.slow
