@@ -6,6 +6,7 @@ Knows the process; knows nothing of what it serves.
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -57,7 +58,10 @@ class ApiProcess:
                 if self._ending.is_set():
                     return
                 self._process = process = self._started()
+            began = time.monotonic()
             code = _code_of(process) if process is not None else None
+            if time.monotonic() - began > _MOST_PAUSE_SECONDS:
+                pause = _LEAST_PAUSE_SECONDS  # it has worked in between
             if self._ending.wait(pause):
                 return
             if code is not None:

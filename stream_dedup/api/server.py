@@ -125,6 +125,7 @@ class Server:
             # A garbage collection that goes through the dictionaries would delay queries by a tenth of a second.
             gc.collect()
             gc.freeze()
+            self._health.beat()  # compiling takes longer than a loop may be silent
             self._health.start()
             log.info("answering", api=url)
             self._follow(queries)

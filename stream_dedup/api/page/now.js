@@ -8,14 +8,14 @@ const WIDTH = 600;
 const HEIGHT = 150;
 const SMOOTHED = 3; // status answers that a rate is averaged over, so that one commit more or less does not show
 
-const looks = []; // { at: milliseconds, judged, decisions }, oldest first
+const looks = []; // { at: milliseconds, judged, decisions, copies: null if unknown }, oldest first
 
 /** Record an answer of /v1/status, and show it. */
 export function noteStatus(status) {
   const last = looks.at(-1);
   // A restarted service counts from zero.
   if (last && (status.articles_judged < last.judged || total(status.decisions) < total(last.decisions))) looks.length = 0;
-  looks.push({ at: performance.now(), judged: status.articles_judged, decisions: status.decisions, copies: status.duplicates ?? 0 });
+  looks.push({ at: performance.now(), judged: status.articles_judged, decisions: status.decisions, copies: status.duplicates });
   while (looks.length > 2 && looks[0].at < performance.now() - MINUTES * 60000) looks.shift();
   showFigures(status);
   showShares(status.decisions);
@@ -75,7 +75,8 @@ function areaPath(points) {
 function rateBetween(before, after) {
   const seconds = (after.at - before.at) / 1000;
   if (!seconds) return null;
-  return { all: (after.judged - before.judged) / seconds, copies: Math.max(0, after.copies - before.copies) / seconds };
+  const copies = before.copies === null || after.copies === null ? 0 : Math.max(0, after.copies - before.copies);
+  return { all: (after.judged - before.judged) / seconds, copies: copies / seconds };
 }
 
 function total(decisions) {
