@@ -57,12 +57,14 @@ class Shadow:
         self._live = live
         self._metrics = metrics
         self._directory = _folder(directory) / f"{directory.name}-{_digest(self._settings)}"
-        self._producer = make_producer(settings)
         self._engine: Deduplicator | None = None
         try:
+            self._producer = make_producer(settings)
             self._engine = self._kept() or self._begun(store)
         except (StoreError, OSError) as error:
             log.warning("shadow_ended", error=type(error).__name__, detail=str(error))
+        except Exception as error:  # noqa: BLE001  # as in `judge`
+            _tell_end(error)
         metrics.shadow_running.set(self._engine is not None)
 
     def judge(
