@@ -62,8 +62,8 @@ class Rebuild:
         with (
             open_store(state_directory(self._settings, digest), self._settings.state) as store,
             closing(make_writer(self._settings, names.changelog, self._give_up_if_stopping)) as writer,
+            closing(Deduplicator(settings=self._settings, store=store)) as engine,
         ):
-            engine = Deduplicator(settings=self._settings, store=store)
             check_own(engine.state.place, names.changelog)
             topics.prepare(names)
             identity = topics.identity(names.changelog)

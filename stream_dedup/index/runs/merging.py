@@ -36,8 +36,7 @@ def merge_runs(
     writer = RunWriter(file, runs[0].first, runs[-1].stop)
     for section, kind in enumerate(kinds):
         most = merged_bounds(run.sections[section] for run in runs)
-        parts = _merged(runs, section, kind, floor, most)
-        writer.section(_looking(parts, look), most, kind.detail_bytes)
+        writer.section(_merged(runs, section, kind, floor, most, look), most, kind.detail_bytes)
     writer.finish()
 
 
@@ -49,19 +48,13 @@ def merged_bounds(sections: Iterable[Section]) -> SectionBounds:
 
 
 def _merged(
-    runs: Sequence[Run], section: int, kind: PostingKind, floor: int, most: SectionBounds
+    runs: Sequence[Run], section: int, kind: PostingKind, floor: int, most: SectionBounds, look: Callable[[], None]
 ) -> Iterator[KeyedPostings]:
     for begin, end in key_ranges(block_bits_of(most.postings)):
+        look()
         parts = [run.postings_between(section, begin, end) for run in runs]
         joined = KeyedPostings(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         yield in_order(joined, kind.cap, floor)
-
-
-def _looking(parts: Iterable[KeyedPostings], look: Callable[[], None]) -> Iterator[KeyedPostings]:
-    look()
-    for part in parts:
-        yield part
-        look()
 
 
 def key_ranges(block_bits: int) -> Iterator[tuple[int, int | None]]:

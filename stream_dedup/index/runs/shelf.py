@@ -215,7 +215,7 @@ class Shelf:
             yield place, self._young.lists[place].sorted(kind.cap)
 
     def close(self) -> None:
-        """Close the runs. A merge under way ends within some milliseconds; the next shelf begins it again."""
+        """Close the runs. A merge under way ends after the current stretch of keys; the next shelf begins it again."""
         self._ahead.stop()
         self._closing.set()
         self._merger.shutdown(wait=True, cancel_futures=True)

@@ -64,8 +64,7 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
     if fresh and is_state(directory):
         _check_expendable(directory, settings, names.changelog, identity)
         discard(directory)
-    with open_store(directory, settings.state) as store:
-        state = State(store, settings)
+    with open_store(directory, settings.state) as store, closing(State(store, settings)) as state:
         try:
             replayed = catch_up(state, settings, names.changelog, identity, report)
         except ChangelogTruncatedError as error:
@@ -140,8 +139,8 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
         with (
             Scratch(_VERIFY, settings.state.directory) as scratch,
             RocksStore(Path(scratch) / "replay") as other_store,
+            closing(State(other_store, settings)) as other,
         ):
-            other = State(other_store, settings)
             begin = state.changelog_start() or 0
             catch_up(other, settings, names.changelog, identity, report, begin=begin, stop=place.offset)
             yield from differences(store, other_store, lambda what, done: report(what, done, 0))

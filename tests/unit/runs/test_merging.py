@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_dedup.index.runs import merging
+from stream_dedup.index.runs.blocks import block_bits_of
 from stream_dedup.index.runs.hits import no_hits
 from stream_dedup.index.runs.merging import merge_runs
 from stream_dedup.index.runs.postings import Detail, PostingKind
@@ -65,14 +66,17 @@ def test_a_merged_run_is_the_run_of_the_merged_lists(
     kinds = [PostingKind(detail, cap, detail) for detail in _DETAILS]
     count = max(map(len, sections))
     padded = [[*sources, *[{}] * (count - len(sources))] for sources in sections]
-    runs = []
+    runs, looks = [], list[int]()
     for place, (begin, end) in enumerate(pairwise(range(0, (count + 1) * _ENTRIES, _ENTRIES))):
         path = tmp_path / f"{place}.run"
         write_run(path, begin, end, [[flat_of(sorted_rows(sources[place]))] for sources in padded])
         runs.append(open_run(path.name, os.open(path, os.O_RDONLY)))
     with pytest.MonkeyPatch.context() as patch, (tmp_path / "merged.run").open("wb") as file:
         patch.setattr(merging, "STRETCH_BITS", stretch)
-        merge_runs(file, runs, kinds, floor, lambda: None)
+        merge_runs(file, runs, kinds, floor, lambda: looks.append(len(looks)))
+        # One for each stretch, between which a merge can be ended.
+        bounds = [merging.merged_bounds(run.sections[kind] for run in runs) for kind in range(len(kinds))]
+        assert len(looks) == sum(len([*merging.key_ranges(block_bits_of(most.postings))]) for most in bounds)
     for run in runs:
         run.close()
     with opened(tmp_path / "merged.run") as merged:
