@@ -13,6 +13,12 @@ from stream_dedup.stream.kafka.places import Place
 from tests.stream.waiting import PATIENCE_SECONDS, wait_until
 
 _TURN_SECONDS = 0.01
+# Settings for partitions to be delivered by short turns, and little to be read ahead of them.
+SHORT_TURNS = (
+    "kafka.consumer.fetch.message.max.bytes=20000",
+    "kafka.consumer.queued.max.messages.kbytes=40",
+    "kafka.consumer.fetch.queue.backoff.ms=1",
+)
 
 
 def read_until(source: Source, batch: MessageBatch, enough: Callable[[], bool], pause: float = 0.0) -> None:

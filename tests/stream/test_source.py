@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 from structlog.testing import capture_logs
 
 from deploy.broker import KafkaBroker
@@ -24,19 +24,13 @@ from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input, place_of
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from tests.stream.losing import lose_end
 from tests.stream.messages import Incoming, produce
-from tests.stream.sources import await_partitions, await_shared, held, is_paused, read, read_until
+from tests.stream.sources import SHORT_TURNS, await_partitions, await_shared, held, is_paused, read, read_until
 from tests.stream.topics import ADMIN_SECONDS, Topics, create_topic, delete_topic, named_topics
 from tests.stream.waiting import wait_until
 
 _SOON_MS = 2_500  # without a poll, after which the group drops a member
 _PIECE = 10  # messages per commit
 _DAY_MS = 86_400_000
-# Partitions are delivered by short turns, and little is read ahead of them.
-_SHORT_TURNS = (
-    "kafka.consumer.fetch.message.max.bytes=20000",
-    "kafka.consumer.queued.max.messages.kbytes=40",
-    "kafka.consumer.fetch.queue.backoff.ms=1",
-)
 _TURN_SECONDS = 0.02  # between two reads, so that other partitions deliver as well
 
 
@@ -122,7 +116,7 @@ def test_partition_that_was_paused_when_the_group_took_it_is_read_on(
     for partition, age in ((1, 2 * _DAY_MS), (0, _DAY_MS)):
         old = [Incoming(bytes(900), partition=partition, timestamp_ms=now - age) for _ in range(count)]
         produce(hasty.bootstrap, topics.input, old)
-    settings = _hasty_settings(hasty, topics, f"commit.articles={2 * count}", *_SHORT_TURNS)
+    settings = _hasty_settings(hasty, topics, f"commit.articles={2 * count}", *SHORT_TURNS)
     with closing(Source(settings, {})) as source:
         first = source.batch()
         read_until(source, first, lambda: bool(first.messages) and is_paused(source), _TURN_SECONDS)
@@ -202,6 +196,8 @@ def test_partition_without_messages_is_read_from_where_it_was_first_assigned(boo
     produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(3, 1)])
     with closing(Source(settings, positions, identify)) as source:
         await_partitions(source, 2)
+        # A state that knows of nothing yet would judge all that the group has as decided.
+        assert _committed(bootstrap, topics, 2) == [OFFSET_INVALID, OFFSET_INVALID]
         produce(bootstrap, topics.input, _numbered(1, 0))
         batch = source.batch()
         assert _read(source, batch, 1) == [4]

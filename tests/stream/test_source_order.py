@@ -20,7 +20,7 @@ from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.places import offset_of, place_of
 from tests.stream.messages import Incoming, produce
-from tests.stream.sources import await_partitions, await_shared, read, read_until, read_until_held
+from tests.stream.sources import SHORT_TURNS, await_partitions, await_shared, read, read_until, read_until_held
 from tests.stream.topics import Topics, fresh_topics
 
 _DAY_MS = 86_400_000
@@ -34,10 +34,7 @@ def _settings(bootstrap: str, topics: Topics) -> Settings:
             f"input.group={topics.group}",
             "commit.articles=4096",
             "kafka.consumer.session.timeout.ms=60000",  # longer than a busy machine pauses
-            # Partitions are delivered by short turns, and little is read ahead of them.
-            "kafka.consumer.fetch.message.max.bytes=20000",
-            "kafka.consumer.queued.max.messages.kbytes=40",
-            "kafka.consumer.fetch.queue.backoff.ms=1",
+            *SHORT_TURNS,
         ]
     )
 

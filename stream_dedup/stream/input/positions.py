@@ -1,4 +1,4 @@
-"""The state's position in each input partition, and topic identities it has not recorded yet.
+"""The state's position in each input partition, and the first positions and topic identities it has yet to record.
 
 Knows positions and the identities of topics; knows nothing of the client that reads.
 """
@@ -23,13 +23,16 @@ class InputPositions:
         positions: of the state: next offset by topic and partition.
         identify: returns a number for each of some topics, which changes when a topic is recreated; topics that it
             leaves out are assumed to be unchanged.
+        first_offset: where to start in a partition in which the state has no position.
     """
 
-    def __init__(self, positions: Mapping[Place, int], identify: Identify) -> None:
+    def __init__(self, positions: Mapping[Place, int], identify: Identify, first_offset: int) -> None:
         self._positions = dict(positions)
-        self._unrecorded: dict[Place, int] = {}  # positions and identities that the state has not recorded yet
+        self._unrecorded: dict[Place, int] = {}  # identities and reset positions that the state has not recorded yet
         self._recording: dict[Place, int] = {}  # those being recorded
+        self._begun: dict[Place, int] = {}  # first positions that the state has not recorded yet
         self._identify = identify
+        self._first_offset = first_offset
 
     def known(self, places: Collection[Place]) -> dict[Place, int]:
         """Return the state's positions in some partitions, without those in which it has none."""
@@ -46,7 +49,7 @@ class InputPositions:
     def offset_of(self, place: Place) -> int:
         """Return the offset to start reading a partition from."""
         # A position of 0 means the oldest message still in the topic, whatever its offset.
-        return self.position(place) or OFFSET_BEGINNING
+        return self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
 
     def resume_at(self, place: Place, offset: int) -> None:
         """Note that a partition is resumed at another offset."""
@@ -55,27 +58,21 @@ class InputPositions:
     def begin_at(self, offsets: Mapping[Place, int]) -> None:
         """Note where partitions begin in which the state has no position; it is to record that before any message."""
         self._positions |= offsets
-        self._unrecorded |= offsets
+        self._begun |= offsets
 
     def unrecorded(self) -> dict[Place, int]:
-        """Return the identities and first positions that the state has not recorded yet, in order to record them."""
+        """Return the identities, reset and first positions that the state has not recorded yet, to be recorded."""
         self._recording = self._unrecorded.copy()
-        return self._recording
+        return self._begun | self._recording
 
     def mark_recorded(self, positions: Mapping[Place, int]) -> None:
         """Note that the state has recorded positions, and what `unrecorded` returned last."""
-        # A topic that was found to be recreated since then has another identity, and keeps its reset positions.
-        self._unrecorded = {
-            place: offset
-            for place, offset in self._unrecorded.items()
-            if self._recording.get(self._named_by(place)) != self._unrecorded[self._named_by(place)]
-        }
+        identities = self._recording.items() & self._unrecorded.items()
+        told = {topic for (topic, partition), _ in identities if partition == IDENTITY}
+        self._unrecorded = {place: offset for place, offset in self._unrecorded.items() if place[0] not in told}
+        self._begun = {place: offset for place, offset in self._begun.items() if place not in positions}
+        # Topics found to be recreated since then keep their reset positions.
         self._positions |= {place: offset for place, offset in positions.items() if place not in self._unrecorded}
-
-    def _named_by(self, place: Place) -> Place:
-        """Return which unrecorded position tells whether that of a place was recorded: a new identity of its topic."""
-        identity = place[0], IDENTITY
-        return identity if identity in self._unrecorded else place
 
     def take_up(self, places: set[Place], under_way: set[Place]) -> None:
         """Note the topic identities of some partitions, and start topics over whose identity has changed.
@@ -93,6 +90,7 @@ class InputPositions:
             log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
         self._positions |= news
         self._unrecorded |= news
+        self._begun = {place: offset for place, offset in self._begun.items() if place not in news}
 
     def check(self, places: Collection[Place]) -> None:
         """Check that the topics of some partitions have not been recreated.

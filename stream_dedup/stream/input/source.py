@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import structlog
 from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -93,7 +95,7 @@ class Source:
         self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, on_statistics)
         self._order = TimeOrder(self._consumer, bounded=True)
         self._from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
-        self._positions = InputPositions(positions, identify)
+        self._positions = InputPositions(positions, identify, OFFSET_END if self._from_end else OFFSET_BEGINNING)
         refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
         self._look_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
         self._look_at = -math.inf
@@ -190,7 +192,7 @@ class Source:
         return self.unrecorded() | batch.positions()
 
     def unrecorded(self) -> dict[Place, int]:
-        """Return what the state has not recorded about topics yet; see `InputPositions.unrecorded`."""
+        """Return what the state has not recorded yet; see `InputPositions.unrecorded`."""
         return self._positions.unrecorded()
 
     def mark_recorded(self, positions: Mapping[Place, int]) -> None:
@@ -416,10 +418,10 @@ class Source:
         places = {(partition.topic, partition.partition) for partition in partitions}
         try:
             self._positions.take_up(places, self._under_way())
+            known = self._positions.known(places)
             if self._from_end:
                 # As numbers, which the state records: else the next start would skip what arrives until then.
-                new = places - self._positions.known(places).keys()
-                self._positions.begin_at({place: self._end_of(place) for place in new})
+                self._positions.begin_at(self._ends(places - known.keys()))
             for partition in partitions:
                 partition.offset = self._positions.offset_of((partition.topic, partition.partition))
             consumer.incremental_assign(partitions)
@@ -428,21 +430,28 @@ class Source:
             self._fault = error.args[0]
             return
         # A group that is new, or whose offsets were lost, has none for a partition that gets no messages. For the
-        # partitions under way it may already have the offsets that are being committed.
-        self._tell_group(self._positions.known(places - self._under_way()))
+        # partitions under way it may already have the offsets that are being committed. What the state has not recorded
+        # is left out: with a new state, everything before it would be judged without publishing.
+        self._tell_group({place: offset for place, offset in known.items() if place not in self._under_way()})
         self._move(places)
         self._order.begin(places)
         self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
 
-    def _end_of(self, place: Place) -> int:
-        """Return the offset after the last message of a partition.
+    def _ends(self, places: Collection[Place]) -> dict[Place, int]:
+        """Return the offset after the last message of each partition, without those that the broker does not tell now.
 
         Raises:
-            KafkaException: the broker does not tell.
+            KafkaException: the broker refuses.
         """
-        _, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
-        return int(end)
+        ends = {}
+        for place in places:
+            try:
+                _, ends[place] = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
+            except KafkaException as error:
+                if not is_transient(error.args[0]):
+                    raise
+        return ends
 
     def _under_way(self) -> set[Place]:
         """Return the partitions with messages that were read but not committed."""
