@@ -148,8 +148,8 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
     except FileFormatError:
         if goes_on and summary.records():
             errors.print(
-                "not finished: once all files can be read, run the same command again to resume; files from which "
-                "records were judged must not change"
+                "not finished: once all files can be read, run the same command again to resume, unless records from "
+                "the damaged file were judged"
             )
         raise
     else:

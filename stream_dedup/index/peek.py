@@ -1,4 +1,4 @@
-"""What can be read from a state on disk without opening it for writing: whether it is one, its settings, its epoch.
+"""What can be read from a state on disk without opening it for writing: whether it is one, and what it was made with.
 
 Knows the directory of a database; knows nothing of services or of the current settings.
 """

@@ -1,4 +1,4 @@
-"""Which process may write to the index: the one that holds the only partition of the owner topic.
+"""Which process may write to the index: the one that holds the first partition of the owner topic.
 
 Knows the group and its rebalances; knows nothing of what an owner does. Fencing, not this, keeps a late owner harmless.
 """
@@ -35,7 +35,7 @@ class Ownership:
 
     Args:
         settings: how to reach the broker.
-        owner_topic: a topic of one partition, which also names the group.
+        owner_topic: a topic of one partition, which also names the group; further ones decide nothing.
     """
 
     def __init__(self, settings: Settings, owner_topic: str) -> None:

@@ -252,7 +252,7 @@ class RocksStore(SelfClosing):
         """See `FileStore`. A store opened for reading removes none: the writer may have just made them.
 
         Raises:
-            StoreError: one cannot be removed.
+            StoreError: one cannot be removed, or the log cannot be written.
         """
         if self._read_only or not names:
             return
