@@ -181,7 +181,8 @@ class ClusterChanges:
     def _founded(self, number: int, name: str, entry: int) -> Cluster:
         record = self.records.record(name)
         first_ms = record.first_ms if record is not None else None
-        return Cluster.founded(number, member_of(name, record, entry, active=True), first_ms)
+        member = member_of(name, record, entry, active=entry != NOT_INDEXED)
+        return Cluster.founded(number, member, first_ms)
 
     def _change(
         self,

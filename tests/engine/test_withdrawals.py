@@ -9,6 +9,7 @@ import pytest
 
 from stream_dedup import Deduplicator
 from stream_dedup.article import Decision, Unjudged, Withdrawal, Withdrawn
+from stream_dedup.engine.clusters import MOST_MEMBERS
 from stream_dedup.index.stores.store import Family
 from tests.engine.model import BEGIN, DAY, HOUR, Item, article, engine_settings
 
@@ -238,6 +239,19 @@ def test_successor_is_found_after_its_generation_has_begun() -> None:
         link = engine.add(article("c", variant=5, at=BEGIN + 2 * DAY)).link
         assert link is not None
         assert (link.duplicate_of, link.relation) == ("b", "exact")
+
+
+def test_what_is_left_of_a_cluster_may_be_revised_under_another_id() -> None:
+    """It has no entry in the index that could be moved; a page's newer text joins it all the same."""
+    settings = engine_settings(14, revisions=True, variants=1)
+    page = "https://example.com/page"
+    with Deduplicator(settings=settings) as engine:
+        copies = [article(f"c{n:02d}", at=BEGIN + n, url=page if n == MOST_MEMBERS + 1 else "") for n in range(18)]
+        engine.add_batch(copies)
+        engine.process([Withdrawal(copy.id) for copy in copies[:MOST_MEMBERS]])
+        link = engine.add(article("newer", 5, at=BEGIN + 100, url=page)).link
+    assert link is not None
+    assert (link.matched, link.relation) == (copies[-1].id, "revision")
 
 
 def test_withdrawal_is_no_article() -> None:
