@@ -1,12 +1,14 @@
 """When messages are left to the next commit, with a source and an engine that do what the test says."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from stream_dedup import Article
+from stream_dedup.decode import Reason
 from stream_dedup.stream.input import reader as reader_
 from stream_dedup.stream.input.decoded import Decoded
 from stream_dedup.stream.input.message_batch import MessageBatch
@@ -94,6 +96,28 @@ def test_what_arrives_after_a_due_commit_was_processed_is_part_of_it(
     wait_until(reader._next.is_processed, "the first is prepared")  # noqa: SLF001  # nothing tells it from outside
     source.arrived = ["later"]
     assert _read(reader) == ["first", "later"]
+
+
+def test_article_that_cannot_be_prepared_is_a_dead_letter(
+    reader: Reader, source: _Source, engine: _Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault in its text keeps no other from being judged, and does not meet the next process again."""
+    message: Any = SimpleNamespace(topic=lambda: "t", partition=lambda: 0, offset=lambda: 7)
+    articles = [Article(name, "正文") for name in ("before", "faulty", "behind")]
+    decoded = Decoded([(message, article) for article in articles], [])
+    monkeypatch.setattr(reader_, "decode_all", lambda _messages, _decoder: decoded)
+
+    def prepare(items: Sequence[Article], _awaited: object = None) -> None:
+        if any(article.id == "faulty" for article in items):
+            raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(engine, "prepare", prepare)
+    source.arrived = ["one", "two", "three"]
+    pending = reader.read(_NOT_STOPPING)
+    assert pending is not None
+    taken = pending.taken(lambda: None).decoded
+    assert [item.id for _, item in taken.items] == ["before", "behind"]
+    assert [(error.reason, str(error)) for _, error in taken.dead] == [(Reason.INTERNAL, "ValueError: a fault of ours")]
 
 
 def test_commit_without_messages_takes_what_arrives(reader: Reader, source: _Source) -> None:

@@ -4,7 +4,7 @@ Knows messages and their headers; knows nothing of what becomes of them.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -56,15 +56,37 @@ def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
             dead.append((message, error))
         except RegistryError:
             raise  # it says nothing about the message
-        except Exception as error:  # whatever one message does, the stream continues
-            _tell(message, error)
-            log.debug("message_fault", exc_info=True)
-            dead.append((message, UndecodableError(Reason.INTERNAL, f"{type(error).__name__}: {error}")))
+        except Exception as error:  # noqa: BLE001  # whatever one message does, the stream continues
+            dead.append((message, _fault(message, error)))
     return Decoded(items, dead)
 
 
-def _tell(message: Message, error: Exception) -> None:
-    """Log a fault of the service, without the exception's message: that may quote the article."""
+def without_faulty(decoded: Decoded, prepare: Callable[[Sequence[Article | Withdrawal]], object]) -> Decoded:
+    """Return decoded messages, those whose articles cannot be prepared among the dead.
+
+    Args:
+        decoded: what cannot be prepared as a whole.
+        prepare: raises for articles that cannot.
+
+    Raises:
+        MemoryError: none of them is at fault.
+        OSError: likewise.
+    """
+    items, dead = [], [*decoded.dead]
+    for message, item in decoded.items:
+        try:
+            prepare([item])
+        except (MemoryError, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001  # as in `decode_all`
+            dead.append((message, _fault(message, error)))
+        else:
+            items.append((message, item))
+    return Decoded(items, dead)
+
+
+def _fault(message: Message, error: Exception) -> UndecodableError:
+    """Log a fault of the service, without the exception's message: that may quote the article. Return the reason."""
     where = raised_at(error)
     _recurring_faults.error(
         "message_not_decoded",
@@ -74,6 +96,8 @@ def _tell(message: Message, error: Exception) -> None:
         partition=message.partition(),
         offset=message.offset(),
     )
+    log.debug("message_fault", exc_info=error)
+    return UndecodableError(Reason.INTERNAL, f"{type(error).__name__}: {error}")
 
 
 def _origin(message: Message, trace: Trace | None) -> Origin:
