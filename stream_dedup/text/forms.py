@@ -108,7 +108,7 @@ def forms_of(*, simplify: bool) -> tuple[U32, U32]:
     alone = ~np.isin(becomes, _joining())
     fast[sources[alone]] = settled[becomes[alone]]
     characters = [chr(point) for point in forms.sources.tolist()]
-    combining = forms.sources[[unicodedata.combining(character) > 0 for character in characters]]
+    combining = forms.sources[[_combines(character) for character in characters]]
     fast[combining], settled[combining] = COMPOSE, DELETE
     invisible = forms.sources[[_invisible(character) for character in characters]]
     fast[invisible] = settled[invisible] = DELETE
@@ -117,6 +117,11 @@ def forms_of(*, simplify: bool) -> tuple[U32, U32]:
     fast[ord("…")] = ord("…")
     fast[code_points(_MARKUP)] = MARKUP
     return (_simplified(fast), _simplified(settled)) if simplify else (fast, settled)
+
+
+def _combines(character: str) -> bool:
+    # A few characters combine with none themselves, but consist of such as do.
+    return unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) > 0
 
 
 def _invisible(character: str) -> bool:

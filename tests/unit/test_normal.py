@@ -175,7 +175,7 @@ def test_a_batch_is_its_texts_one_by_one(raws: list[str]) -> None:
     assert [normal.text(place) for place in range(len(normal))] == [_NORMAL(raw) for raw in raws]
 
 
-@given(st.lists(st.sampled_from(["甲", "e", "\u0301", "℃", "<", "\u200d", "ΟΣ", "ﾞ", "ｶ", "乙" * 20]), max_size=60))
+@given(st.lists(st.sampled_from(["甲", "e", "\u0301", "℃", "<", "\u200d", "ΟΣ", "ﾞ", "ｶ", "乙" * 20]), max_size=30))
 def test_what_is_composed_does_not_depend_on_the_distance(pieces: list[str]) -> None:
     """Characters that expand or combine are normalised alike whether adjacent, far apart or in runs."""
     raw = "".join(pieces)
@@ -184,6 +184,8 @@ def test_what_is_composed_does_not_depend_on_the_distance(pieces: list[str]) -> 
 
 def test_marks_in_excess_are_left_out() -> None:
     """Of a run of combining marks, the first thirty are kept: sorting 200,000 would take minutes."""
+    for one in ("\u0f73", "\u0f75", "\u0f81", "\uff9e\u0323"):  # which consist of marks
+        assert _PLAIN("中" + one * 200_000 + "x").startswith("中")
     assert _PLAIN("e" + "\u0301" * 29 + "\u0323" * 200_000 + "x") == "\u1eb9x"
 
 
