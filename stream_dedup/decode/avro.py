@@ -21,6 +21,7 @@ from stream_dedup.decode.schemas import Schemas, frame_of, references
 from stream_dedup.decode.scope import Header
 from stream_dedup.registry.client import Registry
 
+_LONGEST_DECIMAL = 1_000  # bytes: the time to read one grows with the square of its length
 _NESTING = ("items", "values", "type")
 _Logical = Callable[[Any, Any, Any], object]
 
@@ -32,6 +33,8 @@ def _telling(name: str, read: _Logical) -> _Logical:
     """
 
     def told(value: Any, writer: Any = None, reader: Any = None) -> object:  # noqa: ANN401  # fastavro's own types
+        if isinstance(value, bytes) and len(value) > _LONGEST_DECIMAL:
+            return f"{len(value)} bytes as {name}"
         try:
             return read(value, writer, reader)
         except (ValueError, OverflowError):

@@ -16,9 +16,11 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft7Validator
 
 from stream_dedup.article import Article, Withdrawal
 from stream_dedup.decode import Reason, UndecodableError, WireDecoder
+from stream_dedup.decode.json_schema import unique_items
 from tests.unit.registered import (
     AVRO,
     BODY,
@@ -58,6 +60,14 @@ def _of_one_field(kind: Any, value: object, path: str = "value") -> Article:  # 
     record = {"id": "n-1", "body": BODY, "value": value}
     one = decoder(client, fields={path: "value"})
     return article(one, "avro", avro(client, record, {"type": "record", "name": "A", "fields": fields}))
+
+
+# Values that Python and JSON compare differently are among them.
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.sampled_from([0, 1, 0.0, 1.0, -0.0, "", "a", "1"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -287,6 +297,13 @@ def test_names_of_avro(kind: object, name: object, told: str) -> None:
     assert _of_one_field(kind, name, "id").id == told
 
 
+def test_endless_decimal_is_read_in_no_time() -> None:
+    """Python takes time in proportion to the square of its length: hours for 8 MB, even if nobody reads the field."""
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    with pytest.raises(UndecodableError, match="4000000 bytes as bytes-decimal"):
+        _of_one_field(kind, b"\x01" * 4_000_000, "published_at")
+
+
 def test_uuid_names_something_but_is_no_text() -> None:
     """The error calls it what it is."""
     with pytest.raises(UndecodableError, match=r"^value is a UUID, not a string$"):
@@ -466,6 +483,19 @@ def test_json_is_checked_against_its_schema_unless_told_not_to() -> None:
     loose = decoder(client, validate=False)
     assert article(loose, "json-schema", b"\0\0\0\0\x63" + long).title == "长" * 101
     assert _refused(loose, "json-schema", wrong).reason is Reason.WRONG_TYPE
+
+
+@given(st.lists(_JSON, max_size=6))
+def test_items_are_unique_as_jsonschema_has_it(items: list[Any]) -> None:
+    """Compared with its own check, which takes quadratic time."""
+    found = [*unique_items(Draft7Validator({}), True, items, {})]  # as jsonschema calls it
+    assert bool(found) == (not Draft7Validator({"uniqueItems": True}).is_valid(items))
+
+
+def testunique_items_of_a_large_message_are_checked_in_no_time() -> None:
+    """With jsonschema's own check, these 50,000 objects would take hours."""
+    items = [{"n": number} for number in range(50_000)]
+    assert not [*unique_items(Draft7Validator({}), True, items, {})]  # as jsonschema calls it
 
 
 def test_json_schemas_may_refer_to_others_and_to_nothing_else() -> None:
