@@ -212,3 +212,18 @@ def test_what_is_read_again_is_not_held_twice() -> None:
     order.begin([("in", 0)])
     _add(order, 0, 50)
     assert [place_of(message)[1] for message in order.take(_ALL, lambda _: False)] == [0]
+
+
+def test_many_partitions_are_asked_once_each_for_a_batch() -> None:
+    """With a message in each of thousands of partitions, each message taken leaves one empty."""
+    partitions, asked = 2_000, list[Place]()
+    order = _order(partitions)
+    for partition in range(partitions):
+        order.add(_message(partition, _DAY))
+
+    def is_behind(place: Place) -> bool:
+        asked.append(place)
+        return False
+
+    assert len(order.take(_ALL, is_behind)) == partitions
+    assert len(asked) <= partitions

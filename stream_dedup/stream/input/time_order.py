@@ -174,7 +174,8 @@ class TimeOrder:
                 heapreplace(heads, (queue.rank(now), number, queue))
             else:
                 heappop(heads)
-                to_come = None
+                if to_come is not None and self._is_awaited(queue, is_behind):
+                    to_come = min(to_come, queue.newest)
         return taken
 
     def keep_pace(self) -> None:
