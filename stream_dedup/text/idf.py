@@ -13,6 +13,7 @@ from stream_dedup.compiled.hashing import EMPTY, empty_table, find_slot, table_s
 from stream_dedup.compiled.kernel import kernel
 
 COUNT_DTYPE = np.dtype([("word", "<u8"), ("documents", "<u4")])
+_MOST_DOCUMENTS = np.uint64(0xFFFFFFFF)  # that a count has room for
 Counts = NDArray[np.void]  # of COUNT_DTYPE
 
 
@@ -170,7 +171,8 @@ def _add_counts(keys: U64, counts: U32, words: int, max_words: int, new: U64, mo
                 continue
             keys[slot] = new[i]
             words += 1
-        counts[slot] += more[i]
+        # A word of billions of articles stays as common as can be told.
+        counts[slot] = min(np.uint64(counts[slot]) + np.uint64(more[i]), _MOST_DOCUMENTS)
     return words
 
 

@@ -48,6 +48,16 @@ def test_counts_are_those_of_a_counter(batches: list[list[set[int]]]) -> None:
     assert (epoch.documents, counts.words) == (sum(map(len, batches)), len(model))
 
 
+def test_count_stays_at_its_bound() -> None:
+    """A word of more than four billion articles is still one of the commonest, not one of the rarest."""
+    counts, delta = DocumentCounts(10), _delta([{1}])
+    delta["documents"] = 2**32 - 10
+    counts.add(2**32 - 10, delta)
+    delta["documents"] = 30
+    counts.add(30, delta)
+    assert _looked_up(counts.freeze(1), [1]) == [2**32 - 1]
+
+
 def test_delta_counts_each_word_once_an_article_in_order_of_occurrence() -> None:
     """A delta holds the distinct words in order of occurrence, each with its number of articles."""
     delta = document_delta(_hashes([7, 2, 2, 9, 1, 2]))
