@@ -144,7 +144,7 @@ class Lookup:
             UnknownArticleError: the article is not known.
         """
         asked = self.record(name)
-        number, joins = asked.cluster, dict(islice(self._joins(asked.cluster), _MOST_JOINS))
+        number, joins = asked.cluster, dict(self._joins(asked.cluster))
         if name not in joins and (joined := self._joined_last(name, asked)) is not None:
             joins[name] = joined
         cluster, names = self._cluster(number), {name}
@@ -204,8 +204,7 @@ class Lookup:
         joined = self._joined_last(name, record)
         if joined is None and record.relation is not None:
             # Each copy renews the time of the canonical article, which may itself have joined as a copy earlier.
-            newest_joins = islice(self._joins(record.cluster), _MOST_JOINS)
-            joined = next((joined for copy, joined in newest_joins if copy == name), None)
+            joined = next((joined for copy, joined in self._joins(record.cluster) if copy == name), None)
         return joined if joined is not None and _is_of(joined, record) else None
 
     def _joined_last(self, name: str, record: ArticleRecord) -> Joined | None:
@@ -215,11 +214,17 @@ class Lookup:
         return Joined(record.decided_ms, Join.unpack(packed)) if packed is not None else None
 
     def _joins(self, number: int) -> Iterator[tuple[str, Joined]]:
-        """Yield the names of a cluster's copies and how they joined, newest first, each once."""
+        """Yield the names of a cluster's copies and how they joined, newest first, each once.
+
+        Of an article that joined again and again, each time counts towards `_MOST_JOINS`.
+        """
         seen: set[str] = set()
+        left = _MOST_JOINS
         for generation in reversed(self._live):
             prefix = generation_prefix(generation)
-            for key, value in self._view.store.items(Family.MEMBERS, prefix + key_of(number), descending=True):
+            joins = self._view.store.items(Family.MEMBERS, prefix + key_of(number), descending=True)
+            for key, value in islice(joins, left):
+                left -= 1
                 _, decided_ms, name = of_join_key(key[len(prefix) :])
                 if name not in seen:
                     seen.add(name)

@@ -17,7 +17,7 @@ from stream_dedup.ask.query_service import NoReasonError, QueryService, UniqueAr
 from stream_dedup.engine.clusters import MOST_MEMBERS
 from stream_dedup.index.records.records import UNKNOWN_TIME
 from stream_dedup.index.stores.rocks import RocksStore
-from stream_dedup.index.stores.store import StoreError
+from stream_dedup.index.stores.store import Family, StoreError
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.metrics import Metrics
@@ -180,6 +180,33 @@ def test_of_a_large_cluster_the_newest_are_told(tmp_path: Path, monkeypatch: pyt
     assert "c30" not in told
     assert (cluster.copies, cluster.known) == (39, len(told))
     assert next(member.link for member in cluster.members if member.id == "c25") == link
+
+
+def test_article_that_joined_often_counts_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a query reads is bounded, even if one id has joined a cluster a million times."""
+    read: list[bytes] = []
+    items = RocksStore.items
+
+    def counted(
+        store: RocksStore, family: Family, prefix: bytes = b"", *, descending: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        for key, value in items(store, family, prefix, descending=descending):
+            if family is Family.MEMBERS:
+                read.append(key)
+            yield key, value
+
+    monkeypatch.setattr("stream_dedup.ask.lookup._MOST_JOINS", 5)
+    settings = _light(tmp_path / "state")
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        engine.process([article("story", at=BEGIN)])
+        for n in range(20):
+            engine.process([article("ticker", variant=n % 2, at=BEGIN + n + 1)])
+        monkeypatch.setattr(RocksStore, "items", counted)
+        with QueryService(settings) as queries:
+            read.clear()
+            cluster = queries.cluster("story")
+    assert [member.id for member in cluster.members] == ["story", "ticker"]
+    assert len(read) <= 5
 
 
 def test_what_is_left_of_a_cluster_that_has_ended_stands_alone(tmp_path: Path) -> None:
