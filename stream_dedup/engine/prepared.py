@@ -1,15 +1,19 @@
 """What is computed from articles before their turn: their features, and fingerprints for the epoch in force.
 
-Knows what must still be the same when their turn comes; knows nothing of threads or of decisions.
+Knows what must still be the same when their turn comes, and what to do if one cannot be computed; knows nothing of
+threads or of decisions.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from stream_dedup.arrays import I64, U64
 from stream_dedup.fingerprint.features import Features
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +52,37 @@ def joined(parts: Sequence[Prepared]) -> Prepared | None:
     if not parts or any(not np.array_equal(part.learnt, parts[0].learnt) for part in parts[1:]):
         return None
     return Prepared(Features.joined([part.features for part in parts]), parts[0].learnt)
+
+
+def prepared_without_faulty(
+    items: Sequence[_Item], prepare: Callable[[Sequence[_Item]], Prepared | None]
+) -> tuple[Prepared | None, dict[int, Exception]]:
+    """Prepare items. One that raises for itself is left out: a fault in one text must not stop all others.
+
+    Args:
+        items: articles and whatever `prepare` ignores, in order.
+        prepare: prepares all that it is given.
+
+    Returns:
+        The others, prepared, and the errors of those left out by their places.
+
+    Raises:
+        Exception: whatever `prepare` raises, if that is not the fault of single items.
+    """
+    try:
+        return prepare(items), {}
+    except Exception:
+        faults = {place: fault for place, item in enumerate(items) if (fault := _fault(item, prepare)) is not None}
+        if not faults or (len(faults) == len(items) and len(items) > 1):
+            raise
+    return prepare([item for place, item in enumerate(items) if place not in faults]), faults
+
+
+def _fault(item: _Item, prepare: Callable[[Sequence[_Item]], object]) -> Exception | None:
+    try:
+        prepare([item])
+    except (MemoryError, OSError):
+        raise  # not the item's
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with it
+        return error
+    return None

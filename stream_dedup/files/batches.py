@@ -13,7 +13,7 @@ from threading import Lock, Thread
 from stream_dedup.article import Article, Origin, Withdrawal
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.engine.prepared import Prepared
+from stream_dedup.engine.prepared import Prepared, prepared_without_faulty
 from stream_dedup.files.readers import FileFormatError, Progress, Reader, Record, shown
 from stream_dedup.settings import CommitSettings
 
@@ -110,7 +110,16 @@ class BatchReader:
             except UndecodableError as error:
                 dead.append((record, error))
         last = records[-1].number
-        return Batch(path, file, last, progress, now_ms, sound, items, dead, self._engine.prepare(items))
+        prepared, faults = prepared_without_faulty(items, self._engine.prepare)
+        for place in sorted(faults, reverse=True):
+            dead.append(
+                (
+                    sound.pop(place),
+                    UndecodableError(Reason.INTERNAL, f"{type(faults[place]).__name__}: {faults[place]}"),
+                )
+            )
+            del items[place]
+        return Batch(path, file, last, progress, now_ms, sound, items, dead, prepared)
 
 
 def prefetched(reading: BatchReader, look: Callable[[], None]) -> Generator[Batch]:

@@ -7,15 +7,16 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import orjson
 import pytest
 
 from deploy.demo.samples import Sample, sample_stream
-from stream_dedup.article import Relation
+from stream_dedup.article import Article, Relation, Withdrawal
 from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.engine.prepared import Prepared
 from stream_dedup.files.readers import FileFormatError, Progress
 from stream_dedup.files.run import Summary, are_regular, dedup_files
 from stream_dedup.fingerprint.features import Fingerprinter
@@ -304,3 +305,23 @@ def test_directory_is_no_file(name: str, engine_in: Callable[[Path | None], Dedu
     (tmp_path / name).mkdir()
     with pytest.raises(FileFormatError, match="is a directory"):
         _run([tmp_path / name], tmp_path / "out", engine_in(None))
+
+
+def test_record_that_cannot_be_prepared_is_dead(
+    tmp_path: Path, engine_in: Callable[[Path | None], Deduplicator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault in its text ends no run: the same one would meet each run again."""
+    path, engine = tmp_path / "some.jsonl", engine_in(None)
+    path.write_bytes(b"".join(orjson.dumps({"id": name, "body": f"{name} {'正文' * 40}"}) + b"\n" for name in "abc"))
+    prepare = engine.prepare
+
+    def refusing(items: Sequence[Article | Withdrawal], awaited: Callable[[], bool] = lambda: False) -> Prepared | None:
+        if any(item.id == "b" for item in items):
+            raise ValueError("a fault of ours")
+        return prepare(items, awaited)
+
+    monkeypatch.setattr(engine, "prepare", refusing)
+    summary = _run([path], tmp_path / "out", engine)
+    (dead,) = [orjson.loads(line) for line in _lines(tmp_path / "out" / "dead.jsonl")]
+    assert (dead["reason"], dead["number"], dead["detail"]) == ("internal", 2, "ValueError: a fault of ours")
+    assert summary.records() == 3

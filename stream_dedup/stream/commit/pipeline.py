@@ -17,7 +17,7 @@ from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
 from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.commit.shadowing import Shadow
-from stream_dedup.stream.input.decoded import Decoded, decode_all
+from stream_dedup.stream.input.decoded import Decoded, decode_all, prepared_all
 from stream_dedup.stream.input.reader import PendingCommit, Reader
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.places import identity_updates, offset_of, place_of
@@ -174,7 +174,8 @@ def commit_without_publishing(
         BrokerError: the broker refuses, or gives no answer.
         StoreError: the state cannot be read or written.
     """
-    judged = engine.decide([item for _, item in decode_all(messages, decoder).items])
+    decoded, prepared = prepared_all(decode_all(messages, decoder), engine.prepare)
+    judged = engine.decide([item for _, item in decoded.items], prepared)
     behind = {place_of(message): offset_of(message) + 1 for message in messages}
     positions = identity_updates(identities, engine.positions(), ()) | behind
     committer.commit_alone(judged.change, positions)

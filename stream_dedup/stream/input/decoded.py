@@ -12,6 +12,7 @@ from confluent_kafka import Message
 
 from stream_dedup.article import Article, Origin, Withdrawal
 from stream_dedup.decode import Decoder, Reason, UndecodableError
+from stream_dedup.engine.prepared import Prepared, prepared_without_faulty
 from stream_dedup.observe.faults import raised_at
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.registry import RegistryError
@@ -61,28 +62,17 @@ def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
     return Decoded(items, dead)
 
 
-def without_faulty(decoded: Decoded, prepare: Callable[[Sequence[Article | Withdrawal]], object]) -> Decoded:
-    """Return decoded messages, those whose articles cannot be prepared among the dead.
-
-    Args:
-        decoded: what cannot be prepared as a whole.
-        prepare: raises for articles that cannot.
-
-    Raises:
-        MemoryError: none of them is at fault.
-        OSError: likewise.
-    """
-    items, dead = [], [*decoded.dead]
-    for message, item in decoded.items:
-        try:
-            prepare([item])
-        except (MemoryError, OSError):
-            raise
-        except Exception as error:  # noqa: BLE001  # as in `decode_all`
-            dead.append((message, _fault(message, error)))
-        else:
-            items.append((message, item))
-    return Decoded(items, dead)
+def prepared_all(
+    decoded: Decoded, prepare: Callable[[Sequence[Article | Withdrawal]], Prepared | None]
+) -> tuple[Decoded, Prepared | None]:
+    """Prepare the articles in messages; those that cannot be prepared are dead; see `prepared_without_faulty`."""
+    prepared, faults = prepared_without_faulty([item for _, item in decoded.items], prepare)
+    if not faults:
+        return decoded, prepared
+    sound = [one for place, one in enumerate(decoded.items) if place not in faults]
+    faulty = [(decoded.items[place][0], fault) for place, fault in faults.items()]
+    dead = [*decoded.dead, *((message, _fault(message, fault)) for message, fault in faulty)]
+    return Decoded(sound, dead), prepared
 
 
 def _fault(message: Message, error: Exception) -> UndecodableError:

@@ -17,7 +17,7 @@ from stream_dedup.decode import Decoder
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.prepared import Prepared, joined
 from stream_dedup.stopwatch import Stopwatch
-from stream_dedup.stream.input.decoded import Decoded, decode_all, without_faulty
+from stream_dedup.stream.input.decoded import Decoded, decode_all, prepared_all
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
 
@@ -160,13 +160,6 @@ class Reader:
         watch = Stopwatch()
         decoded = decode_all(messages, self._decoder)
         watch.lap("decode")
-        try:
-            prepared = self._prepared(decoded, pending)
-        except Exception:  # noqa: BLE001  # whatever one article does, the stream continues
-            decoded = without_faulty(decoded, self._engine.prepare)
-            prepared = self._prepared(decoded, pending)
+        decoded, prepared = prepared_all(decoded, lambda items: self._engine.prepare(items, lambda: pending.awaited))
         watch.lap("features")
         return PreparedBatch(decoded, prepared, watch.seconds)
-
-    def _prepared(self, decoded: Decoded, pending: PendingCommit) -> Prepared | None:
-        return self._engine.prepare([item for _, item in decoded.items], lambda: pending.awaited)
