@@ -154,8 +154,15 @@ def test_a_full_disk_is_told_of_before_it_is_too_late(site: _Site) -> None:
     if not site.mounted:
         pytest.skip("this user may not mount a small disk: run as root to see the alerts on one")
     ballast = Path(site.replica.state, "ballast")
-    free = site.prometheus.query("stream_dedup_state_disk_free_bytes")[0].values[0]
-    ballast.write_bytes(bytes(round(free - 0.02 * _DISK_BYTES)))
+    free: list[float] = []
+
+    def is_told() -> bool:
+        # A scrape that a busy process does not answer in time leaves nothing to query.
+        free.extend(series.values[0] for series in site.prometheus.query("stream_dedup_state_disk_free_bytes"))
+        return bool(free)
+
+    wait_until(is_told, "the free space")
+    ballast.write_bytes(bytes(round(free[0] - 0.02 * _DISK_BYTES)))
     wait_firing(site.prometheus, "StreamDedupDiskNearlyFull", "StreamDedupDiskFull")
     wait_silent(site.prometheus, "StreamDedupDown")  # which a busy process may set off for a moment
     ballast.unlink()
