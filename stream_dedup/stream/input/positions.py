@@ -4,6 +4,7 @@ Knows positions and the identities of topics; knows nothing of the client that r
 """
 
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 
 import structlog
 from confluent_kafka import OFFSET_BEGINNING
@@ -37,6 +38,10 @@ class InputPositions:
     def known(self, places: Collection[Place]) -> dict[Place, int]:
         """Return the state's positions in some partitions, without those in which it has none."""
         return {place: self._positions[place] for place in places if place in self._positions}
+
+    def recorded(self, places: AbstractSet[Place]) -> dict[Place, int]:
+        """Return the same without first positions that the state has not recorded yet."""
+        return self.known(places - self._begun.keys())
 
     def with_identities(self, positions: Mapping[Place, int]) -> dict[Place, int]:
         """Return positions together with the identities of their topics, as far as these are known."""

@@ -418,10 +418,9 @@ class Source:
         places = {(partition.topic, partition.partition) for partition in partitions}
         try:
             self._positions.take_up(places, self._under_way())
-            known = self._positions.known(places)
             if self._from_end:
                 # As numbers, which the state records: else the next start would skip what arrives until then.
-                self._positions.begin_at(self._ends(places - known.keys()))
+                self._positions.begin_at(self._ends(places - self._positions.known(places).keys()))
             for partition in partitions:
                 partition.offset = self._positions.offset_of((partition.topic, partition.partition))
             consumer.incremental_assign(partitions)
@@ -432,7 +431,7 @@ class Source:
         # A group that is new, or whose offsets were lost, has none for a partition that gets no messages. For the
         # partitions under way it may already have the offsets that are being committed. What the state has not recorded
         # is left out: with a new state, everything before it would be judged without publishing.
-        self._tell_group({place: offset for place, offset in known.items() if place not in self._under_way()})
+        self._tell_group(self._positions.recorded(places - self._under_way()))
         self._move(places)
         self._order.begin(places)
         self.assigned |= places
