@@ -45,3 +45,8 @@ class UndecodableError(Exception):
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
+
+
+def internal(error: Exception) -> UndecodableError:
+    """Return the reason why a message that meets a fault of the service cannot be processed."""
+    return UndecodableError(Reason.INTERNAL, f"{type(error).__name__}: {error}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock, Thread
 
 from stream_dedup.article import Article, Origin, Withdrawal
-from stream_dedup.decode import Decoder, Reason, UndecodableError
+from stream_dedup.decode import Decoder, Reason, UndecodableError, internal
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.prepared import Prepared, prepared_without_faulty
 from stream_dedup.files.readers import FileFormatError, Progress, Reader, Record, shown
@@ -111,14 +111,10 @@ class BatchReader:
                 dead.append((record, error))
         last = records[-1].number
         prepared, faults = prepared_without_faulty(items, self._engine.prepare)
-        for place in sorted(faults, reverse=True):
-            dead.append(
-                (
-                    sound.pop(place),
-                    UndecodableError(Reason.INTERNAL, f"{type(faults[place]).__name__}: {faults[place]}"),
-                )
-            )
-            del items[place]
+        if faults:
+            dead += [(sound[place], internal(fault)) for place, fault in faults.items()]
+            sound = [record for place, record in enumerate(sound) if place not in faults]
+            items = [item for place, item in enumerate(items) if place not in faults]
         return Batch(path, file, last, progress, now_ms, sound, items, dead, prepared)
 
 

@@ -4,6 +4,7 @@ Knows names and bounds of these settings; knows nothing of where values come fro
 """
 
 import re
+from itertools import permutations
 from pathlib import Path
 from typing import Literal, Self
 
@@ -67,13 +68,12 @@ class FieldSettings(Group):
     @model_validator(mode="after")
     def _no_value_within_another(self) -> Self:
         paths = [(f"input.fields.{name} = {path!r}", path) for name, path in self.model_dump().items() if path]
-        for inner, longer in paths:
-            for outer, path in paths:
-                if longer.startswith(f"{path}."):
-                    raise ValueError(
-                        f"{inner} is within {outer}, which must be a value and not an object: change one of the paths; "
-                        "for a field that the articles do not have, to one that they do not have either"
-                    )
+        for (inner, longer), (outer, path) in permutations(paths, 2):
+            if longer.startswith(f"{path}."):
+                raise ValueError(
+                    f"{inner} is within {outer}, which must be a value and not an object: change one of the paths; "
+                    "for a field that the articles do not have, to one that they do not have either"
+                )
         return self
 
 

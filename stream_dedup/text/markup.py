@@ -12,7 +12,7 @@ _ATTRIBUTE = r"""\s+(?:[^\s<>"'=/]{1,64}\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+
 _INSIDE = rf"(?:{_ATTRIBUTE})++[^<>]{{0,500}}|\s[^<>]{{0,500}}"
 _TAG = re.compile(rf"<(/?)([a-z][a-z0-9:-]{{0,31}})(?:{_INSIDE})?/?>|<!--|-->", re.IGNORECASE)
 _ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text after it: up to what
-# Python refuses to parse numbers of 4,300 digits and more, and can be told to refuse those of 641.
+# Python refuses to parse numbers of more than 4,300 digits, and can be told to refuse those of more than 640.
 _ENDLESS = re.compile(r"&#[0-9]{641,};?")
 _ESCAPES = 2  # a feed often escapes what is escaped already
 _BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"})

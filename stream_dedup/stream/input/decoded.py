@@ -11,7 +11,7 @@ import structlog
 from confluent_kafka import Message
 
 from stream_dedup.article import Article, Origin, Withdrawal
-from stream_dedup.decode import Decoder, Reason, UndecodableError
+from stream_dedup.decode import Decoder, UndecodableError, internal
 from stream_dedup.engine.prepared import Prepared, prepared_without_faulty
 from stream_dedup.observe.faults import raised_at
 from stream_dedup.observe.recurring_faults import RecurringFaults
@@ -87,7 +87,7 @@ def _fault(message: Message, error: Exception) -> UndecodableError:
         offset=message.offset(),
     )
     log.debug("message_fault", exc_info=error)
-    return UndecodableError(Reason.INTERNAL, f"{type(error).__name__}: {error}")
+    return internal(error)
 
 
 def _origin(message: Message, trace: Trace | None) -> Origin:
