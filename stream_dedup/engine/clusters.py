@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from stream_dedup.counted import most_first
-from stream_dedup.index.records.records import NOT_INDEXED
+from stream_dedup.index.records.records import NOT_INDEXED, UNKNOWN_TIME, has_expired
 from stream_dedup.output_fields import iso, scope_json
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import ClusterSettings
@@ -126,20 +126,28 @@ class Cluster(NamedTuple):
         """
         return cls(number, member.id, 0, first_ms, member.seen_ms, {member.source: 1}, 0, (member,))
 
-    def join(self, member: Member, policy: Policy, can_succeed: SuccessionTest = _anyone) -> "Cluster":
+    def join(
+        self,
+        member: Member,
+        policy: Policy,
+        can_succeed: SuccessionTest = _anyone,
+        cutoff_ms: int = UNKNOWN_TIME,
+    ) -> "Cluster":
         """Return the cluster with one more copy, or with another text of a member that is kept.
 
         Another text keeps the member's place in the order. An id that was a member but is no longer kept counts as a
         new one: if it may be such a member, call `leave` first.
 
         The canonical article changes if the policy prefers the new one; on a tie it stays. Beyond `MOST_MEMBERS`, the
-        least preferred member is dropped, on a tie the last: among those without an entry; if all have one, among those
-        in reserve, and otherwise among all but the canonical one.
+        least preferred member is dropped, on a tie the last: among those that arrived before the window, so that some
+        are left which can succeed; otherwise among those without an entry; if all have one, among those in reserve, and
+        otherwise among all but the canonical one.
 
         Args:
             member: the copy.
             policy: decides which is canonical.
             can_succeed: tells whether a member may succeed the canonical one.
+            cutoff_ms: beginning of the window, milliseconds since 1970 in UTC.
         """
         old = self.member(member.id)
         if old is not None:
@@ -156,7 +164,7 @@ class Cluster(NamedTuple):
             _later(self.last_ms, member.seen_ms),
             sources,
             others,
-            _bounded((*self.members, member), canonical, policy),
+            _bounded((*self.members, member), canonical, policy, cutoff_ms),
         )
 
     def leave(
@@ -289,14 +297,18 @@ def _successor(members: Sequence[Member], policy: Policy) -> str | None:
     return best.id if best is not None else None
 
 
-def _bounded(members: tuple[Member, ...], canonical: Member, policy: Policy) -> tuple[Member, ...]:
+def _bounded(members: tuple[Member, ...], canonical: Member, policy: Policy, cutoff_ms: int) -> tuple[Member, ...]:
     """Return at most `MOST_MEMBERS` members: if there is one too many, all but the one that is needed least."""
     if len(members) <= MOST_MEMBERS:
         return members
 
     rest = [member for member in members if member is not canonical]
-    rest = [member for member in rest if member.entry == NOT_INDEXED] or rest
-    rest = [member for member in rest if not member.active] or rest
+    rest = (
+        [member for member in rest if member.seen_ms is not None and has_expired(member.seen_ms, cutoff_ms)]
+        or [member for member in rest if member.entry == NOT_INDEXED]
+        or [member for member in rest if not member.active]
+        or rest
+    )
     # On a tie, the last: `max` returns the first one it meets.
     needless = max(reversed(rest), key=policy.rank)
     return tuple([member for member in members if member is not needless])

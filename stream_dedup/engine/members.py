@@ -120,7 +120,7 @@ class ClusterChanges:
         if old is not None and cluster.member(member.id) is None:
             # The old text of a member that is no longer kept must not be counted in addition to the new one.
             cluster = cluster.leave(member.id, old.source, self._policy) or cluster
-        return cluster.join(member, self._policy, self._living(cluster.number, moment))
+        return cluster.join(member, self._policy, self._living(cluster.number, moment), moment.cutoff_ms)
 
     def _living(self, number: int, moment: Moment) -> SuccessionTest:
         """Return a function that tells whether a member's id is still known, as belonging to this cluster."""

@@ -227,6 +227,19 @@ def test_successor_that_has_expired_is_not_brought_back(process: Process) -> Non
     assert outcomes[-1] == "e unique", "nothing of the cluster is kept that is in the window: its reserve was b's text"
 
 
+def test_text_that_is_copied_for_weeks_has_a_successor() -> None:
+    """However many copies have left the window, one that is still in it succeeds."""
+    with Deduplicator(settings=_SETTINGS) as engine:
+        for day in range(2 * MOST_MEMBERS):
+            assert engine.add(article(f"d{day:02d}", at=BEGIN + day * DAY)).unique is (day == 0)
+        (withdrawn,) = engine.process([Withdrawal("d00")]).outcomes
+        assert isinstance(withdrawn, Withdrawn)
+        assert withdrawn.canonical in {f"d{day}" for day in range(29, 32)}, "the window is two days long"
+        link = engine.add(article("later", at=BEGIN + 32 * DAY)).link
+    assert link is not None
+    assert link.duplicate_of == withdrawn.canonical
+
+
 def test_successor_is_found_after_its_generation_has_begun() -> None:
     """A reserve entry that is older than the newest generation is found once it is activated."""
     with Deduplicator(settings=_SETTINGS) as engine:
