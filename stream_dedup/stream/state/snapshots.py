@@ -83,7 +83,10 @@ def ask(directory: Path, target: Path, seconds: float) -> None:
         _write(request, {"directory": str(target.absolute())})
         while not answer.is_file():
             if time.monotonic() > deadline:
-                raise StoreError(f"the process that holds {directory} made no snapshot within {seconds:.0f} s")
+                raise StoreError(
+                    f"the process that holds {directory} made no snapshot within {seconds:.0f} s: try again once it has "
+                    "restored its state, or reclaimed the space of an expired generation"
+                )
             time.sleep(_LOOK_SECONDS)
         told = orjson.loads(answer.read_bytes())
     finally:
