@@ -167,7 +167,7 @@ class TextAnswer(Answer):
 class KeysAnswer(Answer):
     """Which keys of the index lead from the first text to the second."""
 
-    content: bool = Field(description="Whether both have the same letters and digits.")
+    content: bool = Field(description="Whether both have the same words and numbers.")
     landmarks: int = Field(description="Number of landmarks that both have.")
     table_keys: int = Field(description="Number of tables in which a search for the first text finds the second.")
 

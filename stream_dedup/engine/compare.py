@@ -98,8 +98,7 @@ def duplicates_of(settings: EngineSettings) -> Bool:
 def compare(rows: Rows, a: int, b: int, limits: Limits) -> Match:
     """Return how text a relates to text b."""
     hamming = popcount(rows.fingerprints[a] ^ rows.fingerprints[b])
-    if rows.contents[a] == rows.contents[b] and np.array_equal(rows.numbers[a], rows.numbers[b]):
-        # The content hash covers only letters and digits: 3.14 and 31.4 differ only in their numbers.
+    if rows.contents[a] == rows.contents[b]:
         return Match(EXACT, 1.0, 1.0, hamming)
     jaccard, containment, _ = resemblance(
         rows.sketches[a], rows.lengths[a], rows.sizes[a], rows.sketches[b], rows.lengths[b], rows.sizes[b]

@@ -38,7 +38,7 @@ class SharedKeys(NamedTuple):
     """Which keys of the index lead from one article to another.
 
     Attributes:
-        content: whether both have the same letters and digits.
+        content: whether both have the same words and numbers.
         landmarks: how many landmarks both have.
         tables: in how many tables the second is listed under a key that is probed for the first.
     """

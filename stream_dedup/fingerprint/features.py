@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_dedup.arrays import I64, U32, U64, Bool
+from stream_dedup.arrays import I64, U64, Bool
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import code_points, hash_marked, hash_span
-from stream_dedup.compiled.kernel import kernel
+from stream_dedup.fingerprint.content_hashes import content_hashes
 from stream_dedup.fingerprint.particulars import SmallSketches, particulars
 from stream_dedup.fingerprint.simhash import simhash
 from stream_dedup.fingerprint.sketch import LandmarkRule, Sketches, sketch
@@ -233,21 +232,9 @@ class Fingerprinter:
 
     def _sketches(self, texts: Texts, bodies: Texts, articles: Sequence[Article]) -> Sketches:
         """Return the sketches of contents, with the content hashes of the whole bodies."""
-        characters = texts.kept(word_table())
-        sketches = sketch(characters.points, characters.offsets, self._sketch.gram, self._sketch.size, self._landmarks)
-        _hash_whole(bodies.points, bodies.offsets, texts.offsets, word_table(), sketches.content)
-        for place in np.flatnonzero(~bodies.with_any(word_table())).tolist():
-            sketches.content[place] = _symbols_content(bodies.text(place), articles[place].body)
-        return sketches
-
-
-@kernel
-def _hash_whole(points: U32, offsets: I64, content_offsets: I64, is_word: Bool, hashes: U64) -> None:
-    """Replace the content's hash by that of the whole body's word characters if part of the body is not content."""
-    for i in range(len(hashes)):
-        own = points[offsets[i] : offsets[i + 1]]
-        if content_offsets[i + 1] - content_offsets[i] < len(own):
-            hashes[i] = hash_marked(own, is_word)[0]
+        characters, content = texts.kept(word_table()), content_hashes(bodies, [article.body for article in articles])
+        gram, size = self._sketch.gram, self._sketch.size
+        return sketch(characters.points, characters.offsets, gram, size, self._landmarks, content)
 
 
 def _whole(texts: Texts) -> Contents:
@@ -258,12 +245,3 @@ def landmark_rule(settings: EngineSettings) -> LandmarkRule:
     """Return the rule for how many landmarks a text has."""
     marks = settings.landmarks
     return LandmarkRule(marks.keys, marks.spacing, min(marks.most_keys, settings.sketch.size))
-
-
-def _symbols_content(text: str, raw: str) -> int:
-    """Return the content hash of a text without word characters: the hash of its emoji and punctuation.
-
-    If there are none either, as in empty markup around a picture, the raw text is hashed instead.
-    """
-    symbols = code_points("".join(text.split()) or raw)
-    return int(hash_span(symbols, 0, len(symbols)))

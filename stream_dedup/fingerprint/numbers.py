@@ -80,13 +80,20 @@ def number_hashes(points: U32, kinds: U8) -> U32:
 
 
 @kernel
-def _is_digit(point: np.uint32) -> bool:
+def is_digit(point: np.uint32) -> bool:
+    """Tell whether a character is a digit."""
     return bool(_ZERO <= point <= _NINE)
 
 
 @kernel
+def is_inner(point: np.uint32) -> bool:
+    """Tell whether a character between two digits is part of their number."""
+    return bool(point == _INNER[0] or point == _INNER[1] or point == _INNER[2])
+
+
+@kernel
 def _end_of_digits(points: U32, i: int) -> int:
-    while i < len(points) and (_is_digit(points[i]) or _joins(points, i)):
+    while i < len(points) and (is_digit(points[i]) or _joins(points, i)):
         i += 1
     return i
 
@@ -115,8 +122,7 @@ def _read(points: U32, start: int, stop: int) -> int:
 
 @kernel
 def _joins(points: U32, i: int) -> bool:
-    inner = points[i] == _INNER[0] or points[i] == _INNER[1] or points[i] == _INNER[2]
-    return bool(inner) and i + 1 < len(points) and _is_digit(points[i + 1])
+    return is_inner(points[i]) and i + 1 < len(points) and is_digit(points[i + 1])
 
 
 @kernel

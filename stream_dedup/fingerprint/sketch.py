@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_dedup.arrays import I64, U32, U64
-from stream_dedup.compiled.hashing import hash_span
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.grams import gram_count, hash_grams, room_for, smallest_grams
 
@@ -50,7 +49,7 @@ class Sketches(NamedTuple):
         sizes: how many distinct n-grams the article has, int64, shape (n,).
         landmarks: upper `LANDMARK_BITS` bits of the smallest n-gram hashes, ascending, padded with 0, shape
             (n, rule.most).
-        content: hash of all word characters in order, uint64, shape (n,): equal for equal texts.
+        content: hash of the whole text, uint64, shape (n,): equal for equal texts.
     """
 
     values: U32
@@ -70,7 +69,7 @@ class Sketches(NamedTuple):
         )
 
 
-def sketch(points: U32, offsets: I64, gram: int, k: int, rule: LandmarkRule) -> Sketches:
+def sketch(points: U32, offsets: I64, gram: int, k: int, rule: LandmarkRule, content: U64) -> Sketches:
     """Return the sketches of articles, given their word characters.
 
     Args:
@@ -79,12 +78,12 @@ def sketch(points: U32, offsets: I64, gram: int, k: int, rule: LandmarkRule) -> 
         gram: n of the n-grams; a shorter text is one n-gram.
         k: sketch size.
         rule: how many landmarks an article has.
+        content: hashes of the whole texts, shape (n,).
     """
     articles = len(offsets) - 1
     values = np.full((articles, k), PAD, np.uint32)
     marks = np.zeros((articles, rule.most), np.uint64)
     lengths, sizes = np.zeros((2, articles), np.int64)
-    content = np.zeros(articles, np.uint64)
     sketches = Sketches(values, lengths, sizes, marks, content)
     _sketch_all(points, offsets, gram, rule, sketches)
     return sketches
@@ -101,7 +100,6 @@ def _sketch_all(points: U32, offsets: I64, gram: int, rule: LandmarkRule, sketch
     for i in range(len(offsets) - 1):
         characters = points[offsets[i] : offsets[i + 1]]
         size, used = smallest_grams(characters, gram, max(k, rule.most), first, room)
-        sketches.content[i] = hash_span(characters, 0, len(characters))
         sketches.sizes[i], sketches.lengths[i] = size, min(k, used)
         for place in range(min(k, used)):
             sketches.values[i, place] = room.small[place] >> _DROPPED_BITS

@@ -1,6 +1,5 @@
 """A batch's features are those of its articles, whatever was segmented or fingerprinted in advance."""
 
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -141,22 +140,3 @@ def test_fingerprints_computed_ahead_do_not_outlive_what_they_are_of(
 def test_no_articles_have_no_features(fingerprinter: Fingerprinter) -> None:
     """An empty batch is valid."""
     assert len(fingerprinter.features([]).texts) == 0
-
-
-@pytest.mark.parametrize("end", ["", f"\n{_LINE}", f" {_LINK}", f"\n{_LINE}。{_LINK}"])
-def test_content_hash_is_that_of_the_whole_body(
-    fingerprinter: Fingerprinter, bodies: list[str], hash_of: Callable[[str], int], end: str
-) -> None:
-    """It covers all word characters, including those that are not content, so that exact copies are recognised."""
-    body = bodies[0] + end
-    whole = "".join(filter(str.isalnum, _NORMAL(body)))
-    assert fingerprinter.features([Article("1", body)]).sketches.content.tolist() == [hash_of(whole)]
-
-
-@pytest.mark.parametrize(("body", "symbols"), [("😂 😂！", "😂😂!"), ("\u200b\u200d", "\u200b\u200d")])
-def test_content_hash_of_symbols(
-    fingerprinter: Fingerprinter, hash_of: Callable[[str], int], body: str, symbols: str
-) -> None:
-    """Without word characters it is the hash of the symbols, and without these that of the raw text."""
-    content = fingerprinter.features([Article("1", body)]).sketches.content
-    assert content.tolist() == [hash_of(symbols)]

@@ -13,7 +13,7 @@ import orjson
 from stream_dedup.index.records.records import UNKNOWN_TIME
 from stream_dedup.index.stores.store import Family, Put, Store, StoreError
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 _FORMAT_KEY = b"format"
 _PROGRESS_KEY = b"progress"
 _PLACE_KEY = b"changelog"

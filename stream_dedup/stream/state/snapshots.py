@@ -84,8 +84,8 @@ def ask(directory: Path, target: Path, seconds: float) -> None:
         while not answer.is_file():
             if time.monotonic() > deadline:
                 raise StoreError(
-                    f"the process that holds {directory} made no snapshot within {seconds:.0f} s: try again once it has "
-                    "restored its state, or reclaimed the space of an expired generation"
+                    f"the process that holds {directory} made no snapshot within {seconds:.0f} s: try again once "
+                    "it has restored its state, or reclaimed the space of an expired generation"
                 )
             time.sleep(_LOOK_SECONDS)
         told = orjson.loads(answer.read_bytes())
