@@ -23,6 +23,7 @@ import orjson
 
 from stream_dedup.evaluate.operators.text import sentences
 
+HALVES = ("tune", "report")
 _START = datetime(1998, 1, 1, tzinfo=UTC)
 _SPAN = timedelta(days=31)
 _FEWEST_CHARS = 150  # in an article: shorter ones are captions and lists of names
@@ -139,20 +140,41 @@ def _untagged(line: str) -> str:
 
 
 def half(name: str) -> str:
-    """Return the half of the corpus that an article belongs to, by a hash of its id: `tune` or `report`."""
-    return ("tune", "report")[hashlib.sha256(name.encode()).digest()[0] % 2]
+    """Return the half that a text belongs to, by a hash of its name: `tune` or `report`."""
+    return HALVES[hashlib.sha256(name.encode()).digest()[0] % 2]
 
 
-def write(corpus: str, articles: Sequence[RawArticle], out: Path) -> None:
-    """Write a corpus as two files of articles, with times spread over a month in the order of the corpus."""
-    halves: dict[str, list[bytes]] = {"tune": [], "report": []}
+def corpora(
+    chinese: Sequence[RawArticle], foreign: Sequence[RawArticle], reviews: Sequence[str], name: str
+) -> dict[str, list[RawArticle]]:
+    """Return one half of each corpus by its name. What is made of several texts is made of those of one half.
+
+    Args:
+        chinese: Chinese articles.
+        foreign: English articles.
+        reviews: short Chinese texts.
+        name: `tune` or `report`.
+    """
+    own, other = ([article for article in some if half(article.id) == name] for some in (chinese, foreign))
+    short = [line for place, line in enumerate(reviews) if half(f"post-{place:05d}") == name]
+    return {
+        "people": own,
+        "posts": posts(short),
+        "english": other,
+        "reports": reports(own),
+        "mixed": mixed(own, other, short),
+    }
+
+
+def write(corpus: str, articles: Sequence[RawArticle], path: Path) -> None:
+    """Write one half of a corpus, with times spread over a month in the order of the articles."""
+    lines: list[bytes] = []
     for place, article in enumerate(articles):
         moment = (_START + _SPAN * place / len(articles)).isoformat(timespec="seconds")
         fields = {"id": article.id, "title": article.title, "body": article.body, "published_at": moment}
-        halves[half(article.id)].append(orjson.dumps({**fields, "source": corpus}))
-    for name, lines in halves.items():
-        (out / f"{corpus}.{name}.jsonl").write_bytes(b"\n".join([*lines, b""]))
-        print(f"{corpus}.{name}.jsonl: {len(lines)} articles")  # noqa: T201  # a script's answer
+        lines.append(orjson.dumps({**fields, "source": corpus}))
+    path.write_bytes(b"\n".join([*lines, b""]))
+    print(f"{path.name}: {len(lines)} articles")  # noqa: T201  # a script's answer
 
 
 def _download(package: _Package, directory: Path) -> Path:
@@ -195,11 +217,9 @@ def main() -> None:
         news = _texts_of_wheel(wheel, [f"gensim/test/test_data/{name}.cor" for name in ("lee_background", "lee")])
         lines = "".join(reviews).splitlines()
         chinese, foreign = people(tagged), english([line for text in news for line in text.splitlines()])
-    write("people", chinese, out)
-    write("posts", posts(lines), out)
-    write("english", foreign, out)
-    write("reports", reports(chinese), out)
-    write("mixed", mixed(chinese, foreign, lines), out)
+    for name in HALVES:
+        for corpus, articles in corpora(chinese, foreign, lines, name).items():
+            write(corpus, articles, out / f"{corpus}.{name}.jsonl")
 
 
 if __name__ == "__main__":

@@ -49,13 +49,15 @@ class Found:
         articles: number of originals and copies.
         hits: by edit: for each copy, whether it is in the same cluster as its story.
         links: number of links.
-        wrong: number of links that join two stories which do not overlap.
+        overlapping: number of links that join two stories which overlap: such links are neither right nor wrong.
+        wrong: number of links that join two other stories.
     """
 
     corpus: str
     articles: int
     hits: Mapping[Edit, Sequence[bool]]
     links: int
+    overlapping: int
     wrong: int
 
     @property
@@ -84,8 +86,9 @@ def measure(labelled: LabelledSet) -> Found:
     ids = [article.id for article in articles]
     near = {(ids[first], ids[second]) for first, second in labelled.overlapping.tolist()}
     links = [(one.article.id, one.link.duplicate_of) for one in decisions if _is_copy(one) and one.link is not None]
-    wrong = [pair for pair in links if clusters[pair[0]] != clusters[pair[1]] and not {pair, pair[::-1]} & near]
-    return Found(labelled.name, len(articles), hits, len(links), len(wrong))
+    across = [pair for pair in links if clusters[pair[0]] != clusters[pair[1]]]
+    wrong = [pair for pair in across if not {pair, pair[::-1]} & near]
+    return Found(labelled.name, len(articles), hits, len(links), len(across) - len(wrong), len(wrong))
 
 
 def _is_copy(decision: Decision) -> bool:
@@ -128,7 +131,9 @@ def table(found: Sequence[Found]) -> Iterator[str]:
     for name, shown_cells in (
         ("**all edits**", [_cell(one.all_hits) for one in found]),
         ("copies", [str(len(one.all_hits)) for one in found]),
-        ("links, of them wrong", [f"{one.links}, {one.wrong}" for one in found]),
+        ("links", [str(one.links) for one in found]),
+        ("between stories that overlap", [str(one.overlapping) for one in found]),
+        ("wrong", [str(one.wrong) for one in found]),
     ):
         yield f"| {name} | | {' | '.join(shown_cells)} | |"
 

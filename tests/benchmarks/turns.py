@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import cycle, permutations
+from math import exp, log
 from statistics import mean, stdev
 from typing import NamedTuple
 
@@ -53,7 +54,8 @@ class Ratio(NamedTuple):
     """A rate relative to that with the API stopped.
 
     Attributes:
-        mean: mean over the rounds.
+        mean: geometric mean over the rounds. The arithmetic mean of the ratio of two noisy rates is too large, by
+            about the square of their relative noise.
         error: its standard error.
     """
 
@@ -145,5 +147,6 @@ class Rates:
             way: one of `WAYS`.
             rounds: two or more.
         """
-        found = [self.of(one[way]) / self.of(one[STOPPED]) for one in rounds]
-        return Ratio(mean(found), stdev(found) / len(found) ** 0.5)
+        found = [log(self.of(one[way]) / self.of(one[STOPPED])) for one in rounds]
+        ratio = exp(mean(found))
+        return Ratio(ratio, ratio * stdev(found) / len(found) ** 0.5)

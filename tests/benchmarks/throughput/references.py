@@ -57,10 +57,9 @@ def _datasketch(articles: Sequence[Article], settings: Settings) -> int:
     from datasketch import MinHash, MinHashLSH  # noqa: PLC0415  # an optional extra
 
     index = MinHashLSH(threshold=settings.verify.near_jaccard, num_perm=PERMUTATIONS)
+    grams = ([gram.encode() for gram in grams_of(article.body, settings.sketch.gram)] for article in articles)
     copies = 0
-    for number, article in enumerate(articles):
-        signature = MinHash(num_perm=PERMUTATIONS)
-        signature.update_batch([gram.encode() for gram in grams_of(article.body, settings.sketch.gram)])
+    for number, signature in enumerate(MinHash.generator(grams, num_perm=PERMUTATIONS)):
         if index.query(signature):
             copies += 1
         else:
