@@ -95,7 +95,7 @@ class CommitReader:
             raise ChangelogError(
                 f"a record with key {key!r} does not belong in a changelog of stream_dedup: something else writes to "
                 "this topic. Stop it, then delete the topic and the state directory, and the input is judged again "
-                "silently; or begin a new index (state.name and state.directory)"
+                "silently; or begin a new index (input.group, state.name and state.directory)"
             )
         if key[:1] == _COUNT or value is None:
             self._counts.append(Put(Family.COUNTS, key[1:], None if value is None else _count_value(value)))

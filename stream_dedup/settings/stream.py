@@ -87,7 +87,12 @@ class InputSettings(Group):
         "of topic names; the index's own topics are always excluded.",
     )
     group: str = Field(
-        "stream-dedup", min_length=1, pattern=r"\S", json_schema_extra=form("not blank"), description="Consumer group."
+        "stream-dedup",
+        min_length=1,
+        pattern=r"\S",
+        json_schema_extra=form("not blank"),
+        description="Consumer group. Two indexes (`state.name`) need two groups: of one, each gets only some of "
+        "the partitions.",
     )
     format: FormatName = Field(
         "json",

@@ -14,7 +14,7 @@ from typing import Any
 import fastavro
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
@@ -389,6 +389,7 @@ def test_message_is_found_by_its_indexes() -> None:
     assert refused.reason is Reason.INVALID_FRAME
     assert "[1, 6]" in str(refused)
     assert _refused(one, "protobuf", value[:5] + b"\x03" + value[6:]).reason is Reason.INVALID_FRAME
+    assert _refused(one, "protobuf", value[:5] + b"\x02\x01" + value[6:]).reason is Reason.INVALID_FRAME
     assert _refused(one, "protobuf", value[:5] + b"\xff" * 9).reason is Reason.INVALID_FRAME
 
 
@@ -486,13 +487,15 @@ def test_json_is_checked_against_its_schema_unless_told_not_to() -> None:
 
 
 @given(st.lists(_JSON, max_size=6))
+@example([True, 1])
+@example([{"a": [False]}, {"a": [0]}])
 def test_items_are_unique_as_jsonschema_has_it(items: list[Any]) -> None:
     """Compared with its own check, which takes quadratic time."""
     found = [*unique_items(Draft7Validator({}), True, items, {})]  # as jsonschema calls it
     assert bool(found) == (not Draft7Validator({"uniqueItems": True}).is_valid(items))
 
 
-def testunique_items_of_a_large_message_are_checked_in_no_time() -> None:
+def test_unique_items_of_a_large_message_are_checked_in_no_time() -> None:
     """With jsonschema's own check, these 50,000 objects would take hours."""
     items = [{"n": number} for number in range(50_000)]
     assert not [*unique_items(Draft7Validator({}), True, items, {})]  # as jsonschema calls it

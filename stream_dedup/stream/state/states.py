@@ -128,7 +128,7 @@ def refusal(settings: Settings, changelogs: Sequence[str], others: Sequence[Path
     return StoreError(
         f"the index has a state of other settings ({', '.join(there)}), whose fingerprints cannot be compared with "
         f"those of the current ones{told}. Change them back, build a new state from the input topics with "
-        "`stream-dedup state rebuild`, or begin a new index (state.name and state.directory)"
+        "`stream-dedup state rebuild`, or begin a new index (input.group, state.name and state.directory)"
     )
 
 
