@@ -55,7 +55,6 @@ class Algorithm(Protocol):
         feature: name of its feature.
         source: paper and equation.
         threshold: similarity at or above which a pair counts as copies, unless the user sets another.
-        slow: whether it takes about a minute or more on 3,000 articles.
     """
 
     name: str
@@ -64,7 +63,6 @@ class Algorithm(Protocol):
     feature: str
     source: str
     threshold: float
-    slow: bool
 
     def features(self, articles: Sequence[Article], words: Sequence[Sequence[str]]) -> Features:
         """Return the features of articles; `words` are those of their bodies, as cut by its segmenter."""

@@ -41,7 +41,6 @@ class Comparison:
     feature: str
     source: str
     threshold: float
-    slow: bool
     extract: Feature
     measure: Measure
 
@@ -67,7 +66,6 @@ def comparison(segmenter: str, feature: Feature, measure: Measure) -> Comparison
         feature=feature.name,
         source="; ".join(dict.fromkeys([feature.source, measure.source])),
         threshold=measure.threshold,
-        slow=False,
         extract=feature,
         measure=measure,
     )

@@ -72,9 +72,7 @@ def configurations() -> dict[str, Configuration]:
 def _configuration(name: str, about: str, **groups: Mapping[str, Any]) -> Configuration:
     settings = EngineSettings.model_validate(groups)
     segmenter, weights = settings.text.segmenter, settings.weights.profile
-    return Configuration(
-        AlgorithmInfo(f"{ENGINE}/{name}", ENGINE, segmenter, weights, _SOURCE, slow=False), about, groups
-    )
+    return Configuration(AlgorithmInfo(f"{ENGINE}/{name}", ENGINE, segmenter, weights, _SOURCE), about, groups)
 
 
 def _at_threshold(share: float) -> Configuration:

@@ -20,7 +20,6 @@ class AlgorithmInfo:
         segmenter: name of its segmenter; empty if it works on characters.
         feature: name of its feature.
         source: paper and equation.
-        slow: whether it takes about a minute or more on 3,000 articles.
     """
 
     name: str
@@ -28,7 +27,6 @@ class AlgorithmInfo:
     segmenter: str
     feature: str
     source: str
-    slow: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Selection:
         return [
             name
             for name, algorithm in self.algorithms.items()
-            if algorithm.slow or (algorithm.segmenter and self.segmenters[algorithm.segmenter].slow)
+            if algorithm.segmenter and self.segmenters[algorithm.segmenter].slow
         ]
 
 

@@ -74,9 +74,7 @@ def replacing(measures: Mapping[int, Algorithm], text: str, seed: tuple[int, int
 
 def named_of(algorithm: Algorithm) -> AlgorithmInfo:
     """Return what is known about an algorithm before it runs."""
-    return AlgorithmInfo(
-        algorithm.name, algorithm.family, algorithm.segmenter, algorithm.feature, algorithm.source, algorithm.slow
-    )
+    return AlgorithmInfo(algorithm.name, algorithm.family, algorithm.segmenter, algorithm.feature, algorithm.source)
 
 
 def _slices(size: int, rows: int) -> Sequence[slice]:

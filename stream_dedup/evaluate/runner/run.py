@@ -32,7 +32,7 @@ from stream_dedup.version import __version__
 # The most work that `report` lacks after a kill. It is not 0, since writing a thousand results takes a second.
 _KEPT_SECONDS = 30.0
 _MORE_JOBS = 2  # in progress than there are processes: while one waits for its last call, others fill in
-_REPLACED = AlgorithmInfo("replaced characters", "kgram", "", "", KGRAMS, slow=False)
+_REPLACED = AlgorithmInfo("replaced characters", "kgram", "", "", KGRAMS)
 _NOT_DONE = "interrupted before this was done: the same command resumes the run"
 
 
@@ -167,9 +167,8 @@ class _Run:
     # ------------------------------------------------------------------------------------------------ results
 
     def _measure(self, shared: WorkerFiles) -> None:
-        """Run the algorithms without a result, the slow ones first: they keep a core busy while the others fill in."""
-        names = sorted(self._pending(), key=lambda name: not self._named(name).slow)
-        jobs = {name: self._job(shared, name) for name in names}
+        """Run the algorithms without a result."""
+        jobs = {name: self._job(shared, name) for name in self._pending()}
         self._listener.begin("algorithms", len(jobs))
         for name, outcome in run_jobs(jobs, self._team, self._at_once):
             if isinstance(outcome, Exception):

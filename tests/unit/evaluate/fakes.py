@@ -25,7 +25,6 @@ class Table:
     feature: str = "none"
     source: str = "a table"
     threshold: float = 0.5
-    slow: bool = False
 
     def features(self, articles: Sequence[Article], words: Sequence[Sequence[str]]) -> Features:
         """Count the call."""

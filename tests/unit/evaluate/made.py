@@ -43,7 +43,7 @@ def measured(
     curve = tuple(score(step / 100, 1.0, 1 - step / 100) for step in range(101))
     stability = Stability(0.3, 0.5, 0.2, 1.5, 1.25, 0.6)
     return AlgorithmResult(
-        AlgorithmInfo(name, family, segmenter, feature, "a paper, equation 1", slow=False),
+        AlgorithmInfo(name, family, segmenter, feature, "a paper, equation 1"),
         own,
         ThresholdSweep(top, curve, stability) if swept else None,
         None if swept else 0.99,
