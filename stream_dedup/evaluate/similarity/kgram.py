@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream_dedup.arrays import F32, F64, I32, I64
+from stream_dedup.arrays import F32, F64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.evaluate.features.bags import Bags
-from stream_dedup.evaluate.similarity.postings import Postings, postings
+from stream_dedup.evaluate.similarity.postings import Lists, Postings, postings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,40 +39,19 @@ def kgram_improved(data: Counts, rows: slice) -> F32:
     that share a single K-gram, equally often, have similarity 1, whatever else they contain. 0 if none is shared.
     """
     first, last, _ = rows.indices(data.postings.size)
-    texts, members = data.postings.texts, data.postings.members
-    return _similarities(
-        first,
-        last,
-        data.totals,
-        texts.starts,
-        texts.others,
-        texts.values,
-        members.starts,
-        members.others,
-        members.values,
-    )
+    return _similarities(first, last, data.totals, data.postings.texts, data.postings.members)
 
 
 @kernel
-def _similarities(
-    first: int,
-    last: int,
-    totals: F64,
-    text_starts: I64,
-    text_grams: I32,
-    text_counts: F32,
-    gram_starts: I64,
-    gram_texts: I32,
-    gram_counts: F32,
-) -> F32:
+def _similarities(first: int, last: int, totals: F64, texts: Lists, grams: Lists) -> F32:
     similarities = np.empty((last - first, len(totals)), np.float32)
     agreeing, shared = np.empty(len(totals)), np.empty(len(totals))
     for text in range(first, last):
         agreeing[:], shared[:] = 0.0, 0.0
-        for i in range(text_starts[text], text_starts[text + 1]):
-            here, gram = float(text_counts[i]), text_grams[i]
-            for k in range(gram_starts[gram], gram_starts[gram + 1]):
-                other, there = gram_texts[k], float(gram_counts[k])
+        for i in range(texts.starts[text], texts.starts[text + 1]):
+            here, gram = float(texts.values[i]), texts.others[i]
+            for k in range(grams.starts[gram], grams.starts[gram + 1]):
+                other, there = grams.others[k], float(grams.values[k])
                 # Both shares times both totals: one division instead of three.
                 share, other_share = here * totals[other], there * totals[text]
                 # The denominator of e(w) is the same for all w of a pair, and cancels.

@@ -4,6 +4,7 @@ Knows weights and posting lists; knows nothing of what the sums mean.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array
@@ -13,8 +14,7 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.evaluate.features.bags import Bags
 
 
-@dataclass(frozen=True, slots=True)
-class Lists:
+class Lists(NamedTuple):
     """Compressed rows, or columns, of a sparse matrix: the entries of line i are at starts[i]:starts[i + 1].
 
     Attributes:
@@ -45,18 +45,7 @@ class Postings:
     def products(self, rows: slice) -> F32:
         """Return the sum of the products of the weights of shared members, shape (rows, n)."""
         first, last, _ = rows.indices(self.size)
-        texts, members = self.texts, self.members
-        return _products(
-            first,
-            last,
-            self.size,
-            texts.starts,
-            texts.others,
-            texts.values,
-            members.starts,
-            members.others,
-            members.values,
-        )
+        return _products(first, last, self.size, self.texts, self.members)
 
 
 def postings(bags: Bags, weights: F64) -> Postings:
@@ -70,22 +59,12 @@ def _lists(matrix: csr_array | csc_array) -> Lists:
 
 
 @kernel
-def _products(
-    first: int,
-    last: int,
-    size: int,
-    text_starts: I64,
-    text_members: I32,
-    text_values: F32,
-    member_starts: I64,
-    member_texts: I32,
-    member_values: F32,
-) -> F32:
+def _products(first: int, last: int, size: int, texts: Lists, members: Lists) -> F32:
     sums = np.zeros((last - first, size), np.float32)
     for text in range(first, last):
         row = sums[text - first]
-        for i in range(text_starts[text], text_starts[text + 1]):
-            value, member = text_values[i], text_members[i]
-            for k in range(member_starts[member], member_starts[member + 1]):
-                row[member_texts[k]] += value * member_values[k]
+        for i in range(texts.starts[text], texts.starts[text + 1]):
+            value, member = texts.values[i], texts.others[i]
+            for k in range(members.starts[member], members.starts[member + 1]):
+                row[members.others[k]] += value * members.values[k]
     return sums
