@@ -22,7 +22,7 @@ from stream_dedup.index.lookup.entries_to_read import (
     sharing_first_landmarks,
 )
 from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, batch_ahead, interleaved, is_member
-from stream_dedup.index.lookup.multi import MultiIndex
+from stream_dedup.index.lookup.multi import MultiIndex, in_tables, key_flags
 from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS
 from stream_dedup.index.records.records import keys_of
 from stream_dedup.index.runs.postings import PostingLists, Postings
@@ -111,7 +111,7 @@ class Search:
         self._scopes = scopes
         self._floor = floor
         self._pending = pending
-        self._flags = index.flags(features)
+        self._flags = key_flags(features, index.settings)
         self._rows = rows_of(features, np.zeros(len(times), np.uint64), times, self._flags, scopes)
         self._read = _ReadEntries(index, store)
         keys = (*index.text_keys(features, self._flags, scopes), BatchKeys.none(len(times)))
@@ -136,7 +136,7 @@ class Search:
             proved: which articles are proved to be copies, shape (n,).
             segmented: which articles were segmented into words, shape (n,).
         """
-        weighed = self._index.weighed(self._features, sums)
+        weighed = in_tables(self._features, sums, self._index.settings)
         flags = self._flags | (IN_TABLES * weighed | UNSEGMENTED * ~segmented).astype(np.uint8)
         self._rows = self._rows._replace(fingerprints=fingerprints, flags=flags)
         keys = self._index.table_keys(fingerprints, sums, weighed, weighed & ~proved).masked(self._scopes)
@@ -148,9 +148,8 @@ class Search:
         hits = found.stops[numbered.looked_up] > found.begins[numbered.looked_up]
         self.hits = np.diff(numbered.only(hits).offsets)
         looked_up, (entries, stored) = _looked_up(numbered, found), found.postings
-        self._want(
-            found, near_enough(looked_up, fingerprints, entries, stored, self._index.max_distance, self._marks())
-        )
+        farthest = self._index.settings.simhash.max_distance
+        self._want(found, near_enough(looked_up, fingerprints, entries, stored, farthest, self._marks()))
 
     def candidates(self) -> Candidates:
         """Return what was found so far; until the tables are looked up, the fingerprints of the batch are 0."""

@@ -104,7 +104,7 @@ class MultiIndex:
     """
 
     def __init__(self, store: FileStore, settings: EngineSettings, progress: Progress, *, shared: bool = False) -> None:
-        self._settings = settings
+        self.settings = settings
         sketch = settings.sketch
         self.format = EntryFormat(sketch.size, sketch.numbers, sketch.places, landmark_rule(settings))
         self.plan = TablePlan(settings.simhash.tables, settings.simhash.prefix_bits)
@@ -191,7 +191,7 @@ class MultiIndex:
 
         Args:
             features: features of the n articles.
-            flags: see `flags`, shape (n,).
+            flags: see `key_flags`, shape (n,).
             scopes: number of the scope of each, 0 for none, shape (n,).
         """
         sketches = features.sketches
@@ -199,14 +199,6 @@ class MultiIndex:
             BatchKeys.same(*_content_keys(sketches.content, flags, scopes)),
             BatchKeys.same(*_landmark_keys(sketches.landmarks, flags, scopes)),
         )
-
-    def flags(self, features: Features) -> U8:
-        """Return which keys articles have, except those of the tables, shape (n,); see `key_flags`."""
-        return key_flags(features, self._settings)
-
-    def weighed(self, features: Features, sums: I64) -> Bool:
-        """Tell which articles are in the tables, shape (n,); see `in_tables`."""
-        return in_tables(features, sums, self._settings)
 
     def table_keys(self, fingerprints: U64, sums: I64, weighed: Bool, asking: Bool) -> BatchKeys:
         """Return the keys of the tables.
@@ -217,7 +209,7 @@ class MultiIndex:
             weighed: which articles are in the tables, shape (n,).
             asking: which of them look up the tables, shape (n,).
         """
-        probes = probe_keys(self.plan, fingerprints[asking], sums[asking], self._settings.simhash.probes)
+        probes = probe_keys(self.plan, fingerprints[asking], sums[asking], self.settings.simhash.probes)
         offsets = offsets_of(asking * probes.shape[1])
         own, used = self._own_table_keys(fingerprints, weighed)
         return BatchKeys(own, used, offsets, spread(probes.ravel(), TABLE_KEY_BITS))
@@ -225,8 +217,3 @@ class MultiIndex:
     def _own_table_keys(self, fingerprints: U64, weighed: Bool) -> OwnKeys:
         keys = spread(table_keys(self.plan.prefixes(fingerprints)), TABLE_KEY_BITS)
         return keys, np.repeat(weighed[:, np.newaxis], self.plan.tables, axis=1)
-
-    @property
-    def max_distance(self) -> int:
-        """Largest Hamming distance of a candidate."""
-        return self._settings.simhash.max_distance
