@@ -113,7 +113,7 @@ def similar_articles(
     matched = int(verdicts.rows[0])
     unsegmented = (rows.flags & UNSEGMENTED) != 0
     found = {
-        row: _similar_article(candidates, row, Match(*compare(rows, own, row, limits)), segmented=not unsegmented[row])
+        row: _similar_article(candidates, row, compare(rows, own, row, limits), segmented=not unsegmented[row])
         for row in range(own)
         if not has_expired(int(rows.times[row]), cutoff_ms)
     }

@@ -11,7 +11,7 @@ import numpy as np
 
 from stream_dedup.arrays import U64
 from stream_dedup.article import Article, Link, Relation, Source
-from stream_dedup.engine.compare import RELATIONS, Limits, Match, compare
+from stream_dedup.engine.compare import RELATIONS, Limits, compare
 from stream_dedup.engine.matching import SOURCES, Verdicts
 from stream_dedup.engine.members import ClusterChanges
 from stream_dedup.engine.versions import PriorVersions, Version
@@ -197,7 +197,7 @@ class Links:
         if before is None:
             return Link(name, name, Relation.REVISION, None, None, None, Source.ID)
         last = len(before.fingerprints) - 1
-        match = Match(*compare(before, self._stored + place, last, self._limits))
+        match = compare(before, self._stored + place, last, self._limits)
         hamming = match.hamming if not int(before.flags[last]) & UNSEGMENTED else None
         return Link(name, name, Relation.REVISION, match.jaccard, match.containment, hamming, Source.ID)
 

@@ -12,7 +12,7 @@ import numpy as np
 from stream_dedup.arrays import I64, Bool
 from stream_dedup.article import Article
 from stream_dedup.index.records.ledger import Generation, Progress
-from stream_dedup.index.records.records import UNKNOWN_TIME
+from stream_dedup.index.records.records import UNKNOWN_TIME, time_number
 from stream_dedup.settings import WindowSettings
 
 _RENEWALS = 8  # times per window that a text which is copied again and again is indexed again
@@ -137,4 +137,4 @@ def span_ms(progress: Progress) -> int:
 
 
 def _known_ms(times: Sequence[int | None]) -> I64:
-    return np.array([UNKNOWN_TIME if time is None else time for time in times], np.int64)
+    return np.array([time_number(time) for time in times], np.int64)

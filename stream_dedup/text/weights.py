@@ -3,7 +3,7 @@
 Knows the weighting formula of the 2020 paper and its profiles; knows nothing of hash bits or storage.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -49,19 +49,7 @@ class Profile:
 
     def factors(self) -> F64:
         """Return the factors as an array for the kernels, shape (9,)."""
-        return np.array(
-            [
-                self.noun,
-                self.verb,
-                self.other,
-                self.length,
-                self.marker,
-                self.title,
-                self.prior_documents,
-                self.idf_floor,
-                self.idf_ceiling,
-            ]
-        )
+        return np.array(astuple(self))
 
 
 DEFAULT = Profile()

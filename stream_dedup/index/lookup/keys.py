@@ -183,9 +183,9 @@ def spread(numbers: U64, bits: int) -> U64:
     Multiplications by odd numbers and XORs with shifts can be undone, so no two numbers get the same key; the lowest
     64 - bits bits of all keys are zero.
     """
-    idle = np.uint64(64 - bits)
-    mixed = (numbers * MIX_1) << idle
-    mixed ^= (mixed >> idle + np.uint64(bits // 2)) << idle
+    zero_bits = np.uint64(64 - bits)
+    mixed = (numbers * MIX_1) << zero_bits
+    mixed ^= (mixed >> zero_bits + np.uint64(bits // 2)) << zero_bits
     return mixed * MIX_2
 
 

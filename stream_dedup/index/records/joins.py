@@ -8,7 +8,7 @@ import struct
 from typing import NamedTuple
 
 from stream_dedup.article import Link, Relation, Source
-from stream_dedup.index.records.records import RELATION_NUMBERS, RELATIONS, damage_message, key_of
+from stream_dedup.index.records.records import RELATION_NUMBERS, STORED_RELATIONS, damage_message, key_of
 from stream_dedup.index.stores.store import StoreDamagedError
 
 _SOURCES = tuple(Source)
@@ -56,7 +56,7 @@ class Join(NamedTuple):
                 None if jaccard < 0 else jaccard,
                 None if containment < 0 else containment,
                 None if hamming == _UNKNOWN_HAMMING else hamming,
-                RELATIONS[relation],
+                STORED_RELATIONS[relation],
                 _SOURCES[source],
             )
         except (struct.error, IndexError):

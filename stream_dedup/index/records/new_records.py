@@ -16,6 +16,7 @@ from stream_dedup.index.records.records import (
     ArticleRecord,
     packed_text,
     seen_ms,
+    time_number,
 )
 
 # One text was seen, and at most one entry is kept for it.
@@ -87,8 +88,8 @@ def packed_records(records: list[NewRecord]) -> list[bytes]:
     origins = [article.origin or NO_ORIGIN for article in articles]
     numbers = np.zeros(len(records), _LAYOUT)
     numbers["decided_ms"], numbers["cluster"], numbers["url"] = decided, clusters, urls
-    numbers["published_ms"] = [_time(article.published_ms) for article in articles]
-    numbers["timestamp_ms"] = [_time(origin.timestamp_ms) for origin in origins]
+    numbers["published_ms"] = [time_number(article.published_ms) for article in articles]
+    numbers["timestamp_ms"] = [time_number(origin.timestamp_ms) for origin in origins]
     known = numbers["timestamp_ms"] != UNKNOWN_TIME
     numbers["first_ms"] = np.where(known, numbers["timestamp_ms"], numbers["published_ms"])
     numbers["characters"] = [len(article.body) for article in articles]
@@ -104,7 +105,3 @@ def packed_records(records: list[NewRecord]) -> list[bytes]:
         packed[start:stop] + text
         for start, stop, text in zip(range(0, len(packed), size), stops.tolist(), texts, strict=True)
     ]
-
-
-def _time(milliseconds: int | None) -> int:
-    return UNKNOWN_TIME if milliseconds is None else milliseconds

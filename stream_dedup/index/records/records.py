@@ -14,8 +14,8 @@ from stream_dedup.index.stores.store import StoreDamagedError
 
 UNKNOWN_TIME = -(1 << 62)
 NOT_INDEXED = -1
-RELATIONS: tuple[Relation | None, ...] = (None, *Relation)  # by their numbers
-RELATION_NUMBERS = {relation: number for number, relation in enumerate(RELATIONS)}
+STORED_RELATIONS: tuple[Relation | None, ...] = (None, *Relation)  # by their numbers
+RELATION_NUMBERS = {relation: number for number, relation in enumerate(STORED_RELATIONS)}
 NO_ORIGIN = Origin("", -1, -1)
 _ARTICLE = struct.Struct("<qqqQIQiqqBBB")
 _COUNTS = _ARTICLE.size - 2  # offset of the numbers of contents and entries
@@ -81,14 +81,14 @@ class ArticleRecord(NamedTuple):
         origin = self.origin or NO_ORIGIN
         numbers = _article(len(self.contents) + len(self.entries)).pack(
             self.decided_ms,
-            UNKNOWN_TIME if self.first_ms is None else self.first_ms,
-            UNKNOWN_TIME if self.published_ms is None else self.published_ms,
+            time_number(self.first_ms),
+            time_number(self.published_ms),
             self.cluster,
             self.characters,
             self.url,
             origin.partition,
             origin.offset,
-            UNKNOWN_TIME if origin.timestamp_ms is None else origin.timestamp_ms,
+            time_number(origin.timestamp_ms),
             RELATION_NUMBERS[self.relation],
             len(self.contents),
             len(self.entries),
@@ -127,12 +127,17 @@ class ArticleRecord(NamedTuple):
             None if first == UNKNOWN_TIME else first,
             None if published == UNKNOWN_TIME else published,
             characters,
-            RELATIONS[relation],
+            STORED_RELATIONS[relation],
             cluster,
             url,
             source,
             Origin(topic, partition, offset, None if timestamp == UNKNOWN_TIME else timestamp) if topic else None,
         )
+
+
+def time_number(milliseconds: int | None) -> int:
+    """Return a time as a number: `UNKNOWN_TIME` for None."""
+    return UNKNOWN_TIME if milliseconds is None else milliseconds
 
 
 def damage_message(what: str, value: bytes) -> str:

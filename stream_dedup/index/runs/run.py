@@ -29,7 +29,7 @@ from stream_dedup.index.runs.blocks import (
     unpack_rows,
     zero_bits_of,
 )
-from stream_dedup.index.runs.bloom import aligned_to_cache_lines, empty_filter, put_in_filter
+from stream_dedup.index.runs.bloom import LINE_BITS, aligned_to_cache_lines, empty_filter, put_in_filter
 from stream_dedup.index.runs.hits import Hits
 from stream_dedup.index.runs.pages import HugePages
 from stream_dedup.index.runs.section import Section, find_in_section
@@ -38,9 +38,8 @@ from stream_dedup.index.stores.store import StoreDamagedError
 
 _FOOTER = struct.Struct("<8sQQQH")  # magic, first entry, stop, bytes of blocks, sections
 _CHECKSUM = struct.Struct("<I")
-# First byte, words of the filter, number of keys, block bits, idle bits, bytes of a detail.
+# First byte, words of the filter, number of keys, block bits, zero bits, bytes of a detail.
 _SECTION = struct.Struct("<QQQHHH")
-_LINE_BYTES = 64
 _MAGIC = b"postrun2"
 
 
@@ -271,7 +270,7 @@ def _opened(name: str, descriptor: int, *, shared: bool) -> Run:
 
 def _gap(size: int) -> int:
     """Return how many bytes there are up to the next cache line."""
-    return -size % _LINE_BYTES
+    return -size % (LINE_BITS // 8)
 
 
 def _own_pages(descriptor: int, size: int) -> memoryview:

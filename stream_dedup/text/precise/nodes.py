@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_dedup.arrays import I32, I64, U16, U32
+from stream_dedup.compiled.hashing import table_size
 from stream_dedup.compiled.kernel import kernel
 
 _SPREAD = 40503  # odd, near 2^16 over the golden ratio
@@ -45,7 +46,7 @@ def prefixes(points: U32, stops: I64, frequencies: I64, own: int, inner: U16, si
     nodes = Nodes(
         np.zeros(most, np.int32), np.zeros(most, np.uint16), np.zeros(most, np.int64), np.zeros(most, np.int32)
     )
-    places = np.zeros(_power_of_two(5 * (most - size) // 4), np.int32)
+    places = np.zeros(table_size(len(points)), np.int32)
     used, total, start = size, 0, 0
     for word in range(len(stops)):
         if start == stops[word]:
@@ -74,11 +75,3 @@ def _find(places: I32, nodes: Nodes, parent: np.int64, code: np.uint16) -> np.in
     while places[place] != 0 and (nodes.parents[places[place]] != parent or nodes.codes[places[place]] != code):
         place = (place + 1) & mask
     return place
-
-
-@kernel
-def _power_of_two(least: int) -> int:
-    size = 16
-    while size < least:
-        size *= 2
-    return size

@@ -175,7 +175,7 @@ def test_keys_take_the_bytes_that_their_block_does_not_tell(block_bits: int, zer
 @pytest.mark.parametrize(
     ("keys", "zero_bits"), [([], 63), ([0], 63), ([2**63], 63), ([1], 0), ([2**24], 24), ([2**24, 2**30, 2**7], 7)]
 )
-def test_idle_bits_are_those_that_no_key_has(keys: list[int], zero_bits: int) -> None:
+def test_zero_bits_are_those_that_no_key_has(keys: list[int], zero_bits: int) -> None:
     """They are counted from the lowest bit up, at most 63."""
     assert zero_bits_of(u64(keys)) == zero_bits
 
