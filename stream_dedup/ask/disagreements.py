@@ -11,7 +11,6 @@ from stream_dedup.article import Relation
 from stream_dedup.ask.answers import Answer, MessageLocation
 from stream_dedup.ask.decisions import judged_location, output_of
 from stream_dedup.engine.shadow import Disagreement
-from stream_dedup.settings import Settings
 
 
 class SideAnswer(Answer):
@@ -41,27 +40,17 @@ class DisagreementAnswer(Answer):
     output: MessageLocation = Field(description="Location of the message that reports the disagreement.")
 
 
-class Disagreements:
-    """Reads the messages of a shadow's topic.
+def disagreement(message: Message) -> DisagreementAnswer | None:
+    """Return the disagreement that a message reports; None if the message is empty.
 
-    Args:
-        settings: name the topic.
+    Raises:
+        ValueError: it was not written by the service.
     """
-
-    def __init__(self, settings: Settings) -> None:
-        self.topics = [settings.shadow.topic]
-
-    def disagreement(self, message: Message) -> DisagreementAnswer | None:
-        """Return the disagreement that a message reports; None if the message is empty.
-
-        Raises:
-            ValueError: it was not written by the service.
-        """
-        output, value = output_of(message), message.value()
-        if value is None:
-            return None
-        try:
-            told = orjson.loads(value)
-            return DisagreementAnswer.model_validate({**told, "message": judged_location(told), "output": output})
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(f"not a disagreement of a shadow: {output}") from None
+    output, value = output_of(message), message.value()
+    if value is None:
+        return None
+    try:
+        told = orjson.loads(value)
+        return DisagreementAnswer.model_validate({**told, "message": judged_location(told), "output": output})
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"not a disagreement of a shadow: {output}") from None

@@ -121,11 +121,10 @@ def tail_command(
 def _reading(settings: Settings, *, shadow: bool) -> "tuple[Sequence[str], Callable[[Message], _Told | None]]":
     """Return the topics to follow, and the function that reads their messages."""
     from stream_dedup.ask.decisions import Decisions
-    from stream_dedup.ask.disagreements import Disagreements
+    from stream_dedup.ask.disagreements import disagreement
 
     if shadow:
-        disagreements = Disagreements(settings)
-        return disagreements.topics, disagreements.disagreement
+        return [settings.shadow.topic], disagreement
     decisions = Decisions(settings)
     return decisions.topics, decisions.decision
 

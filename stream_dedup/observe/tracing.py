@@ -5,8 +5,8 @@ Knows the packages of the extra `otel` and how they are set up; knows nothing of
 
 import socket
 import threading
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import HOST_NAME, SERVICE_NAME, SERVICE_VERSION, Resource
@@ -23,8 +23,9 @@ _CLOSE_SECONDS = 2.0  # to send the remaining spans at the end; a silent collect
 _NAMELESS = "unknown_service"  # the packages' default for a service without a name
 
 
-class Tracing:
-    """Exports spans while the context is active; without a collector they are dropped.
+@contextmanager
+def tracer(settings: TracingSettings) -> Iterator[Tracer]:
+    """Yield a tracer whose spans are exported while the context is active; without a collector they are dropped.
 
     OpenTelemetry's variables (OTEL_...) apply where the settings do not say otherwise.
 
@@ -34,28 +35,17 @@ class Tracing:
     Raises:
         SettingsError: one of the variables is invalid.
     """
-
-    def __init__(self, settings: TracingSettings) -> None:
-        try:
-            exporter = OTLPSpanExporter(settings.endpoint.rstrip("/") + _PATH if settings.endpoint else None)
-            # Sampling is decided before a span is created, so the provider keeps all.
-            self._provider = TracerProvider(ALWAYS_ON, _resource(), shutdown_on_exit=False)
-            self._provider.add_span_processor(BatchSpanProcessor(exporter))
-        except ValueError as error:
-            raise SettingsError(f"tracing: {error}") from None
-
-    @property
-    def tracer(self) -> Tracer:
-        """Creates spans."""
-        return self._provider.get_tracer("stream_dedup", __version__)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        closing = threading.Thread(target=self._provider.shutdown, name="tracing", daemon=True)
+    try:
+        exporter = OTLPSpanExporter(settings.endpoint.rstrip("/") + _PATH if settings.endpoint else None)
+        # Sampling is decided before a span is created, so the provider keeps all.
+        provider = TracerProvider(ALWAYS_ON, _resource(), shutdown_on_exit=False)
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+    except ValueError as error:
+        raise SettingsError(f"tracing: {error}") from None
+    try:
+        yield provider.get_tracer("stream_dedup", __version__)
+    finally:
+        closing = threading.Thread(target=provider.shutdown, name="tracing", daemon=True)
         closing.start()
         closing.join(_CLOSE_SECONDS)
 

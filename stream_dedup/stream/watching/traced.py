@@ -43,9 +43,9 @@ def traced(settings: Settings) -> Iterator["Spans | None"]:
     if not settings.tracing.enabled:
         yield None
         return
-    from stream_dedup.observe.tracing import Tracing  # noqa: PLC0415  # of the extra
+    from stream_dedup.observe.tracing import tracer  # noqa: PLC0415  # of the extra
     from stream_dedup.stream.watching.spans import Spans  # noqa: PLC0415  # the same
 
-    with Tracing(settings.tracing) as tracing:
+    with tracer(settings.tracing) as traces:
         log.info("tracing", endpoint=settings.tracing.endpoint or "OTEL_EXPORTER_OTLP_ENDPOINT")
-        yield Spans(tracing.tracer, settings)
+        yield Spans(traces, settings)
