@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
 from deploy.broker.process import GuardedProcess
 from deploy.demo.measures import Measures
 from deploy.demo.topics import Topics
 from deploy.ports import free_port
+from stream_dedup.closing import SelfClosing
 
 CONFIG = Path(__file__).parents[2] / "config" / "stream-dedup.toml"
 _COMMAND = (sys.executable, "-m", "stream_dedup")
@@ -38,7 +37,7 @@ class ServiceFailedError(RuntimeError):
     """The service ended or did not become ready; the message ends with the tail of its log."""
 
 
-class Service:
+class Service(SelfClosing):
     """`stream-dedup run` as a child that never outlives this process. A context manager that ends it.
 
     Args:
@@ -76,12 +75,8 @@ class Service:
             remove=folder,
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End it, however it ends."""
         self._process.terminate(_STOP_SECONDS)
 
     @property

@@ -6,11 +6,11 @@ Knows which of them the settings ask for, and that the extra `registry` may be m
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import orjson
 
+from stream_dedup.closing import SelfClosing
 from stream_dedup.decode import Decoder, UndecodableError, WireDecoder
 from stream_dedup.decode.fields import Paths
 from stream_dedup.encode import Encoder, JsonEncoder
@@ -28,7 +28,7 @@ _EXTRA = "formats other than json need more packages: pip install 'stream-dedup[
 WhileWaiting = Callable[[RegistryUnreachableError], None]
 
 
-class Formats:
+class Formats(SelfClosing):
     """Makes decoders and encoders. Use it as a context manager: at its end the registry's client is closed.
 
     Args:
@@ -48,12 +48,8 @@ class Formats:
         wanted = settings.input.wire_formats or settings.output.format != "json"
         self._registry = self._reach() if wanted else None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the registry's client, if there is one."""
         if self._registry is not None:
             self._registry.close()
 

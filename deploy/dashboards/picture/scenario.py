@@ -144,7 +144,7 @@ class _Replica:
     def end(self) -> None:
         """End the process if it is still running."""
         if self._service is not None:
-            self._service.__exit__(None, None, None)
+            self._service.close()
 
     def start_anew(self) -> None:
         """Start a process that finds no state."""

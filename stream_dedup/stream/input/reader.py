@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import Message
 
+from stream_dedup.closing import SelfClosing
 from stream_dedup.decode import Decoder
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.prepared import Prepared, joined
@@ -88,7 +87,7 @@ class PendingCommit:
         )
 
 
-class Reader:
+class Reader(SelfClosing):
     """Hands out the messages of one commit after another. Use it as a context manager: its thread ends with it.
 
     Args:
@@ -104,12 +103,8 @@ class Reader:
         self._thread = ThreadPoolExecutor(1, "reader")
         self._next = PendingCommit(source.batch())
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End the thread; what it has not begun is left undone."""
         self._thread.shutdown(cancel_futures=True)
 
     def read(self, stopping: threading.Event) -> PendingCommit | None:
