@@ -17,9 +17,9 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.commit.pipeline import commit_without_publishing
 from stream_dedup.stream.formats import Formats
-from stream_dedup.stream.input.history import History, committed_offsets, watermarks
+from stream_dedup.stream.input.history import History, committed_offsets
 from stream_dedup.stream.kafka.clients import BrokerError, make_consumer
-from stream_dedup.stream.kafka.patience import Patience
+from stream_dedup.stream.kafka.patience import Patience, watermarks
 from stream_dedup.stream.kafka.topics import Topics, state_topics
 from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.guarantees import make_writer

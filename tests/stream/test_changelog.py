@@ -21,7 +21,7 @@ from stream_dedup.index.records.ledger import ChangelogPosition
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
-from stream_dedup.stream.state.changelog import ChangelogLostError, ChangelogReader, ChangelogTruncatedError, LogRecord
+from stream_dedup.stream.state.changelog import ChangelogLostError, ChangelogReader, ChangelogTruncatedError, ReadRecord
 from stream_dedup.stream.state.replay import ChangelogFollower
 from tests.engine.samples import bodies
 from tests.stream.losing import lose_end
@@ -73,9 +73,9 @@ def settle(reader: ChangelogReader, end: int) -> None:
     wait_until(lambda: reader.bounds() == (0, end), f"the end at {end}")
 
 
-def replay(reader: ChangelogReader) -> list[LogRecord]:
+def replay(reader: ChangelogReader) -> list[ReadRecord]:
     """Read until nothing remains."""
-    records: list[LogRecord] = []
+    records: list[ReadRecord] = []
 
     def done() -> bool:
         records.extend(reader.read(0.1, MEGABYTE))
@@ -91,7 +91,7 @@ def test_replay_gives_every_record_in_order(bootstrap: str, topic: str, reader: 
     assert reader.bounds() == (0, 3)
     reader.seek(0)
     assert reader.remaining() == 3
-    assert replay(reader) == [LogRecord(0, b"a", b"1"), LogRecord(1, b"a", None), LogRecord(2, b"b", b"")]
+    assert replay(reader) == [ReadRecord(0, b"a", b"1"), ReadRecord(1, b"a", None), ReadRecord(2, b"b", b"")]
     assert reader.position == 3
 
 
@@ -144,7 +144,7 @@ def test_replay_from_the_position_of_an_earlier_one_gives_what_is_new(
     for position in (1, 2):
         reader.seek(position)
         assert reader.remaining() == 4 - position
-        assert replay(reader) == [LogRecord(2, b"b", b"of b")]
+        assert replay(reader) == [ReadRecord(2, b"b", b"of b")]
         assert reader.position == 4
 
 
@@ -350,7 +350,7 @@ def test_topic_that_is_not_there_is_an_error_after_the_deadline(bootstrap: str) 
 def test_reader_that_rests_fetches_nothing_and_goes_on_where_it_is_told(bootstrap: str, topic: str) -> None:
     """While resting it fetches nothing new but still gets statistics; after a seek it reads everything."""
     told: list[dict[str, Any]] = []
-    records: list[LogRecord] = []
+    records: list[ReadRecord] = []
     chosen = Settings.model_validate({"kafka": {"bootstrap.servers": bootstrap, "statistics.interval.ms": "100"}})
     made = time.monotonic()
     with closing(ChangelogReader(chosen, topic, on_statistics=lambda one: told.append(json.loads(one)))) as reader:

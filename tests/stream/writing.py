@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
-from stream_dedup.stream.kafka.patience import Patience
+from stream_dedup.stream.kafka.patience import Patience, watermarks
 from stream_dedup.stream.output.at_least_once import AtLeastOnceWriter
 from stream_dedup.stream.output.exactly_once import ExactlyOnceWriter
 from stream_dedup.stream.output.writer import Writer
@@ -105,7 +105,7 @@ class Stage:
         patience = Patience(self.settings(), f"no end of {topic}", lambda: None)
         with reading(self.bootstrap, **{"isolation.level": level}) as consumer:
             place = TopicPartition(topic, 0)
-            return patience.answer(lambda seconds: int(consumer.get_watermark_offsets(place, timeout=seconds)[1]))
+            return watermarks(consumer, place, patience)[1]
 
     def group_offset(self) -> int:
         """Return what the input's group has committed; negative if nothing."""

@@ -17,7 +17,7 @@ from stream_dedup.stream.kafka.clients import (
     make_consumer,
     reading_error,
 )
-from stream_dedup.stream.kafka.patience import Patience
+from stream_dedup.stream.kafka.patience import Patience, watermarks
 from stream_dedup.stream.kafka.places import (
     Place,
     identity_updates,
@@ -196,8 +196,3 @@ def committed_offsets(
             f"{settings.input.group} has decided: start that service again, which ends it, or wait until it has timed "
             "out, some minutes at most"
         ) from None
-
-
-def watermarks(consumer: Consumer, place: TopicPartition, patience: Patience) -> tuple[int, int]:
-    """Return the first offset of a partition that still exists, and its end."""
-    return patience.answer(lambda seconds: consumer.get_watermark_offsets(place, timeout=seconds))

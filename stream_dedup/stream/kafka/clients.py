@@ -30,6 +30,16 @@ _BROWSED_KILOBYTES = 1 << 10
 _STATISTICS_MS = "10000"  # between two statistics of a client: most scrapes are less frequent
 _STARTING = "load in progress"  # from a broker that has just started; librdkafka retries by itself
 
+# Of a consumer that belongs to a group.
+_GROUP_DEFAULTS = {
+    # After a kill the broker hands the partitions to the next process once the session has expired; 6 s is the minimum
+    # that brokers allow by default.
+    "session.timeout.ms": "6000",
+    "heartbeat.interval.ms": "1500",
+    "allow.auto.create.topics": "false",
+    "topic.metadata.refresh.interval.ms": "10000",  # until a deleted topic is noticed
+}
+
 # The service's guarantees rest on these: overriding one would break them, so it is refused.
 _FIXED_CONSUMER = {
     "enable.auto.commit": "false",
@@ -147,12 +157,7 @@ def consumer_properties(settings: Settings) -> dict[str, str]:
     defaults = {
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
-        # After a kill the broker hands the partitions to the next process once the session has expired; 6 s is the
-        # minimum that brokers allow by default.
-        "session.timeout.ms": "6000",
-        "heartbeat.interval.ms": "1500",
-        "allow.auto.create.topics": "false",
-        "topic.metadata.refresh.interval.ms": "10000",
+        **_GROUP_DEFAULTS,
         # Bounds what is held in memory besides the current batch.
         "queued.max.messages.kbytes": str(settings.commit.bytes >> 10),
         # Partitions are delivered by turns of this size, and what comes early is held until it is its turn. A larger
@@ -168,14 +173,7 @@ def ownership_properties(settings: Settings, group: str) -> dict[str, str]:
     Raises:
         SettingsError: a property that the service depends on is set to another value.
     """
-    # The hand-over after a kill takes as long as the session: 6 s is the minimum that brokers allow by default.
-    defaults = {
-        "session.timeout.ms": "6000",
-        "heartbeat.interval.ms": "1500",
-        "allow.auto.create.topics": "false",
-        "topic.metadata.refresh.interval.ms": "10000",  # until a deleted topic is noticed
-    }
-    chosen = _merged("consumer", defaults, settings.kafka, _FIXED_CONSUMER)
+    chosen = _merged("consumer", _GROUP_DEFAULTS, settings.kafka, _FIXED_CONSUMER)
     # A static member keeps its partition when it leaves: the next owner would wait for the end of the session.
     chosen.pop("group.instance.id", None)
     return {**chosen, "client.id": _client_id("owner"), "group.id": group}

@@ -1,13 +1,13 @@
 """Questions to the broker, asked again while it is away.
 
-Knows which errors pass and how long they may last; knows nothing of what is asked.
+Knows which errors pass and how long they may last; knows nothing of what the answers are for.
 """
 
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError, is_transient, reading_error
@@ -57,3 +57,12 @@ class Patience:
                     raise BrokerError(f"{self._what}: {silence}; {fault.str()}") from None
             self._while_waiting()
             time.sleep(_PAUSE_SECONDS)
+
+
+def watermarks(consumer: Consumer, place: TopicPartition, patience: Patience) -> tuple[int, int]:
+    """Return the first offset of a partition that still exists, and its end.
+
+    Raises:
+        BrokerError: see `Patience.answer`.
+    """
+    return patience.answer(lambda seconds: consumer.get_watermark_offsets(place, timeout=seconds))

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import browsing_properties, make_consumer
-from stream_dedup.stream.kafka.patience import Patience
+from stream_dedup.stream.kafka.patience import Patience, watermarks
 
 
 def has_open_transaction(settings: Settings, topic: str, while_waiting: Callable[[], None]) -> bool:
@@ -29,7 +29,7 @@ def has_open_transaction(settings: Settings, topic: str, while_waiting: Callable
 
     def end(level: str) -> int:
         with closing(_reader(settings, level)) as consumer:
-            return int(patience.answer(lambda seconds: consumer.get_watermark_offsets(place, timeout=seconds)[1]))
+            return watermarks(consumer, place, patience)[1]
 
     # In this order: what is committed between the two questions was not left open.
     behind = end("read_uncommitted")

@@ -21,7 +21,7 @@ from stream_dedup.stream.kafka.clients import (
     make_consumer,
     reading_error,
 )
-from stream_dedup.stream.kafka.patience import Patience
+from stream_dedup.stream.kafka.patience import Patience, watermarks
 from stream_dedup.stream.kafka.places import offset_of
 
 _MOST_RECORDS = 10_000  # taken at a time
@@ -34,7 +34,7 @@ _BEHIND_END = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE).str()  # or before the 
 log = structlog.get_logger()
 
 
-class LogRecord(NamedTuple):
+class ReadRecord(NamedTuple):
     """A record of the changelog; a value of None deletes the key."""
 
     offset: int
@@ -107,10 +107,7 @@ class ChangelogReader:
         Raises:
             BrokerError: a refusal, or no answer within `commit.deadline_seconds`.
         """
-        place = TopicPartition(self._topic, 0)
-        first, self._end = self._patience.answer(
-            lambda seconds: self._consumer.get_watermark_offsets(place, timeout=seconds)
-        )
+        first, self._end = watermarks(self._consumer, TopicPartition(self._topic, 0), self._patience)
         return first, self._end
 
     def seek(self, position: int) -> None:
@@ -130,7 +127,7 @@ class ChangelogReader:
         self._consumer.assign([TopicPartition(self._topic, 0, position)])
         self._reads = True
 
-    def read(self, seconds: float, most_bytes: int) -> list[LogRecord]:
+    def read(self, seconds: float, most_bytes: int) -> list[ReadRecord]:
         """Return the next records: those already received, or the first that arrive within the waiting time.
 
         Args:
@@ -142,7 +139,7 @@ class ChangelogReader:
             ChangelogLostError: the topic is not the one that was read before.
             BrokerError: a refusal.
         """
-        records: list[LogRecord] = []
+        records: list[ReadRecord] = []
         size = 0
         deadline = time.monotonic() + seconds
         while size < most_bytes:
@@ -175,19 +172,19 @@ class ChangelogReader:
             return _FIRST_RECORDS
         return max(1, min(_MOST_RECORDS, int(size / self._record_bytes)))
 
-    def _weigh(self, records: list[LogRecord]) -> int:
+    def _weigh(self, records: list[ReadRecord]) -> int:
         size = sum(len(record.key) + len(record.value or b"") for record in records)
         if records:
             # The larger of two chunks counts, and decays: a run of small records must not invite a flood of large ones.
             self._record_bytes = max(size / len(records), 0.9 * self._record_bytes, 1.0)
         return size
 
-    def _records(self, messages: list[Message]) -> list[LogRecord]:
+    def _records(self, messages: list[Message]) -> list[ReadRecord]:
         records = []
         for message in messages:
             error = message.error()
             if error is None:
-                records.append(LogRecord(offset_of(message), message.key() or b"", message.value()))
+                records.append(ReadRecord(offset_of(message), message.key() or b"", message.value()))
                 self._position = offset_of(message) + 1
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's name
                 # If the broker has compacted the last records and markers away, nothing else leads to the end.

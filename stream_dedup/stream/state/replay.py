@@ -13,7 +13,7 @@ from stream_dedup.stream.state.changelog import (
     ChangelogIncompleteError,
     ChangelogLostError,
     ChangelogReader,
-    LogRecord,
+    ReadRecord,
 )
 from stream_dedup.stream.state.states import check_own
 
@@ -86,7 +86,7 @@ class ChangelogFollower:
             BrokerError: the broker refuses.
         """
         self._reader.seek(position - 1)
-        records: list[LogRecord] = []
+        records: list[ReadRecord] = []
         while not records and self._reader.position < position:
             records = self._reader.read(_POLL_SECONDS, most_bytes=1)
             self._heartbeat()
