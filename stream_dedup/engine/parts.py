@@ -65,7 +65,7 @@ class Parts:
         return (self.fingerprinter.features if every else self.fingerprinter.unsegmented)(articles, learnt)
 
 
-def parts_of(settings: EngineSettings, fingerprinter: Fingerprinter | None = None) -> Parts:
+def parts_of(settings: EngineSettings, fingerprinter: Fingerprinter | None) -> Parts:
     """Return the parts of an engine.
 
     Args:

@@ -69,7 +69,7 @@ class Pipeline:
         writer: Writer,
         committer: Committer,
         while_waiting: Callable[[], None],
-        shadow: Shadow | None = None,
+        shadow: Shadow | None,
     ) -> None:
         self._engine = engine
         self._source = source

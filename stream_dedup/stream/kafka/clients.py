@@ -337,7 +337,7 @@ def _with_statistics(properties: Mapping[str, Any], on_statistics: OnStatistics 
     return {"statistics.interval.ms": _STATISTICS_MS, **properties, "stats_cb": on_statistics}
 
 
-def make_admin(settings: Settings, on_error: Callable[[KafkaError], None] = lambda _: None) -> AdminClient:
+def make_admin(settings: Settings, on_error: Callable[[KafkaError], None]) -> AdminClient:
     """Return a client for topics.
 
     Args:
