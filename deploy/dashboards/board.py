@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deploy.dashboards.frame import Page
+from deploy.dashboards.frame import EVERYTHING, Page
 
 Fields = dict[str, Any]
 _LABEL = re.compile(r"\{\{\s*(\w+)\s*\}\}")
-_EVERYTHING = ".*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +36,9 @@ class Variables:
             "$__interval_ms": str(round(self.interval * 1000)),
             "$__interval": _duration(self.interval),
             "$__range": _duration(self.range),
-            "$namespace": _EVERYTHING,
-            "$job": _EVERYTHING,
-            "$instance": _EVERYTHING,
+            "$namespace": EVERYTHING,
+            "$job": EVERYTHING,
+            "$instance": EVERYTHING,
         }
         for name, value in values.items():
             expression = expression.replace(name, value)

@@ -30,7 +30,7 @@ from deploy.dashboards.panels import DATASOURCE, Panel
 from deploy.dashboards.queries import Series
 
 TAG = "stream-dedup"
-_EVERYTHING = ".*"
+EVERYTHING = ".*"
 _BUILD = "stream_dedup_build_info"
 
 # Each is visible at one step of a graph: the first at which things differ from the step before. A process that was
@@ -134,7 +134,7 @@ def _everything(label: str) -> QueryVariable:
         .label(label)
         .multi(True)
         .include_all(True)
-        .all_value(_EVERYTHING)
+        .all_value(EVERYTHING)
         .current(VariableOption(selected=True, text="All", value="$__all"))
     )
 

@@ -5,18 +5,7 @@ Knows queries and panels; knows nothing of Grafana's files.
 
 from deploy.dashboards.frame import Page, Section
 from deploy.dashboards.panels import BLUE, GREEN, RED, YELLOW, lines, number
-from deploy.dashboards.queries import Series
-
-
-def _quantiles(metric: str) -> tuple[Series, ...]:
-    return tuple(
-        Series(
-            f"histogram_quantile({quantile}, sum by (le) (rate({metric}_bucket{{$of}}[$__rate_interval])))",
-            legend,
-        )
-        for quantile, legend in ((0.5, "median"), (0.99, "99%"))
-    )
-
+from deploy.dashboards.queries import Series, quantiles
 
 _NOW = Section(
     "Now",
@@ -39,7 +28,10 @@ _NOW = Section(
             about="Share of the commits.",
         ),
         number(
-            "99% commit within", _quantiles("stream_dedup_commit_seconds")[1], unit="s", limits=[(1, YELLOW), (5, RED)]
+            "99% commit within",
+            quantiles("stream_dedup_commit_seconds", 0.99)[0],
+            unit="s",
+            limits=[(1, YELLOW), (5, RED)],
         ),
         number(
             "Partitions",
@@ -89,7 +81,7 @@ _COMMITS = Section(
         ),
         lines(
             "Time of a commit",
-            *_quantiles("stream_dedup_commit_seconds"),
+            *quantiles("stream_dedup_commit_seconds", 0.5, 0.99),
             unit="s",
             colours={"median": GREEN, "99%": RED},
         ),
@@ -108,13 +100,13 @@ _COMMITS = Section(
         ),
         lines(
             "Messages of a commit",
-            *_quantiles("stream_dedup_commit_messages"),
+            *quantiles("stream_dedup_commit_messages", 0.5, 0.99),
             unit="none",
             colours={"median": GREEN, "99%": RED},
         ),
         lines(
             "Bytes of a commit",
-            *_quantiles("stream_dedup_commit_bytes"),
+            *quantiles("stream_dedup_commit_bytes", 0.5, 0.99),
             unit="bytes",
             colours={"median": GREEN, "99%": RED},
         ),

@@ -5,16 +5,9 @@ Knows queries and panels; knows nothing of Grafana's files.
 
 from deploy.dashboards.frame import Page, Section
 from deploy.dashboards.panels import BLUE, GREEN, GREY, RED, YELLOW, heat, lines, number, states
-from deploy.dashboards.queries import Series
+from deploy.dashboards.queries import Series, quantiles
 
-_QUANTILES = tuple(
-    Series(
-        f"histogram_quantile({quantile}, "
-        "sum by (le) (rate(stream_dedup_decision_seconds_bucket{$of}[$__rate_interval])))",
-        legend,
-    )
-    for quantile, legend in ((0.5, "median"), (0.9, "90%"), (0.99, "99%"))
-)
+_QUANTILES = quantiles("stream_dedup_decision_seconds", 0.5, 0.9, 0.99)
 _ARTICLES = "sum(rate(stream_dedup_articles_total{$of}[$__rate_interval]))"
 _MESSAGES = "sum(rate(stream_dedup_commit_messages_sum{$of}[$__rate_interval]))"
 

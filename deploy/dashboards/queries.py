@@ -41,6 +41,22 @@ class Series(NamedTuple):
         return expression
 
 
+def quantiles(metric: str, *shares: float) -> tuple[Series, ...]:
+    """Return quantiles of a histogram, each named by its share: `median`, `99%`.
+
+    Args:
+        metric: the histogram.
+        shares: of the observations that are at most as large.
+    """
+    return tuple(
+        Series(
+            f"histogram_quantile({share}, sum by (le) (rate({metric}_bucket{{$of}}[$__rate_interval])))",
+            {0.5: "median"}.get(share, f"{share:.0%}"),
+        )
+        for share in shares
+    )
+
+
 def metric_names(expression: str) -> list[str]:
     """Return the service's and its process's metrics that an expression names, each once, in order."""
     return list(dict.fromkeys(_NAME.findall(expression)))

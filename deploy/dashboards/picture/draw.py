@@ -70,14 +70,14 @@ class _Panel:
     Args:
         figure: of the dashboard.
         height: of the figure in pixels.
-        dashboard: of the dashboard.
+        dashboard: the dashboard, for its span and its marks.
         panel_data: the panel with its data.
     """
 
     def __init__(self, figure: Figure, height: float, dashboard: DashboardData, panel_data: PanelData) -> None:
         self._figure = figure
         self._height = height
-        self._scene = dashboard
+        self._dashboard = dashboard
         self._view: View = panel_data.view
         self._curves = [(name, _without_gaps(curve, dashboard.span)) for name, curve in panel_data.curves]
 
@@ -153,7 +153,7 @@ class _Panel:
         for _, curve in self._curves:
             axes.fill_between(curve.times, curve.values, color=colour, alpha=0.18, linewidth=0)
             axes.plot(curve.times, curve.values, color=colour, linewidth=0.8, alpha=0.7)
-        axes.set_xlim(self._scene.span.begin, self._scene.span.end)
+        axes.set_xlim(self._dashboard.span.begin, self._dashboard.span.end)
         axes.set_ylim(bottom=min([0.0, *values]))
         self._text(0.5, 0.56, shown, colour, _LARGE if len(shown) < 9 else 14.0, ha="center", va="center")  # noqa: PLR2004  # what fits
 
@@ -176,8 +176,7 @@ class _Panel:
         times = sorted({at for _, curve in self._curves for at in curve.times})
         below = np.zeros(len(times))
         for (_, curve), colour in zip(self._curves, self._colours(), strict=True):
-            known = dict(zip(curve.times, curve.values, strict=True))
-            above = below + np.nan_to_num([known.get(at, 0.0) for at in times])
+            above = below + np.nan_to_num(curve.values)
             axes.fill_between(times, below, above, color=colour, alpha=0.35, linewidth=0)
             axes.plot(times, above, color=colour, linewidth=0.9)
             below = above
@@ -187,12 +186,12 @@ class _Panel:
         axes = self._part(16 + _LETTER * max(map(len, names)), 22, 12, 30)
         self._scale(axes)
         for line, (_, curve) in enumerate(self._curves):
-            for begin, end, value in _stretches(curve, self._scene.span.step):
+            for begin, end, value in _stretches(curve, self._dashboard.span.step):
                 name, colour = self._view.states.get(round(value), (f"{value:g}", "text"))
                 axes.add_patch(
                     Rectangle((begin, line - 0.36), end - begin, 0.72, color=_NAMED[colour], alpha=0.75, lw=0)
                 )
-                if end - begin > (self._scene.span.end - self._scene.span.begin) / 14:
+                if end - begin > (self._dashboard.span.end - self._dashboard.span.begin) / 14:
                     axes.text((begin + end) / 2, line, name, size=_SMALL, color=_PAGE, ha="center", va="center")
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.4, -0.6)
@@ -209,8 +208,7 @@ class _Panel:
         below = np.zeros(len(times))
         rows = []
         for _, curve in bounds:
-            known = dict(zip(curve.times, curve.values, strict=True))
-            above = np.nan_to_num([known.get(at, 0.0) for at in times])
+            above = np.nan_to_num(curve.values)
             rows.append(np.clip(above - below, 0, None))
             below = above
         fields = np.ma.masked_less_equal(np.sqrt(np.array(rows)), 1e-6)
@@ -224,7 +222,7 @@ class _Panel:
     # ------------------------------------------------------------------------------------------- parts
 
     def _scale(self, axes: Axes) -> None:
-        span: Span = self._scene.span
+        span: Span = self._dashboard.span
         axes.set_xlim(span.begin, span.end)
         axes.xaxis.set_major_locator(MaxNLocator(max(2, self._view.place.width // 2), steps=[1, 2, 3, 6, 10]))
         axes.xaxis.set_major_formatter(
@@ -251,7 +249,7 @@ class _Panel:
                 axes.axhline(value, color=_NAMED[colour], linewidth=0.9, linestyle=(0, (4, 3)))
 
     def _mark(self, axes: Axes) -> None:
-        for name, times in self._scene.marks.items():
+        for name, times in self._dashboard.marks.items():
             for at in times:
                 axes.axvline(at, color=_MARKS[name], linewidth=0.8, linestyle=(0, (2, 2)), alpha=0.8)
 
