@@ -27,6 +27,7 @@ from deploy.ports import BROKER_PORTS, HOST, hold_free_port
 LOG_TAIL_LINES = 40
 FORMAT_TIMEOUT_SECONDS = 30.0
 _PORT_CHOICES = 3
+_START_SECONDS = 120.0  # that `start()` waits for the broker to answer
 _PORT_TAKEN = b"BindException: Address already in use"
 
 _JVM_OPTIONS = (
@@ -100,7 +101,6 @@ class KafkaBroker:
         properties: entries of `server.properties` that are added to, or replace, the one-node settings.
         data_dir: folder of the data, the configuration and the log, kept at the end. If not given, a
             temporary folder that `stop()` removes.
-        start_timeout: seconds that `start()` waits for the broker to answer.
         stop_timeout: seconds between SIGTERM and SIGKILL in `stop()` and `restart()`.
         proxy_port: port on loopback of a proxy to `proxied`, a second listener: clients that connect to it are told
             that the broker is at the proxy's port, and so cannot bypass the proxy.
@@ -111,7 +111,6 @@ class KafkaBroker:
 
     properties: Mapping[str, str | int] = field(default_factory=dict)
     data_dir: Path | None = None
-    start_timeout: float = 120.0
     stop_timeout: float = 15.0
     proxy_port: int | None = None
     secured: Mapping[str, str | int] = field(default_factory=dict)
@@ -298,10 +297,10 @@ class KafkaBroker:
         self.log_file.touch()
         log_before = self.log_file.stat().st_size
         self._process = self._java(jars, self.java_options, "kafka.Kafka", str(self._config_file))
-        if wait_until_answers(self.bootstrap, self.start_timeout, give_up=lambda: not self.running):
+        if wait_until_answers(self.bootstrap, _START_SECONDS, give_up=lambda: not self.running):
             return
         if self.running:
-            raise self._start_error(f"no answer within {self.start_timeout:g} s")
+            raise self._start_error(f"no answer within {_START_SECONDS:g} s")
         if _PORT_TAKEN not in self.log_file.read_bytes()[log_before:]:
             raise self._start_error("it ended at once")
         if port_choices == 1:

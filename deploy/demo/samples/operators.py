@@ -20,7 +20,11 @@ _LAST_CLAUSE = re.compile(r"[，：；、,\s][^，：；、,\s]*$")
 _HAN = re.compile(r"[一-鿿]")
 _INVISIBLE = "\u200b\u200c\u2060\ufeff\u00ad"
 _FULL_WIDTH_OFFSET = 0xFEE0
-_FIRST_ASCII, _LAST_ASCII = 0x21, 0x7E
+_ASCII = range(0x21, 0x7F)
+_OTHER_WIDTH = {
+    **{code: code + _FULL_WIDTH_OFFSET for code in _ASCII},
+    **{code + _FULL_WIDTH_OFFSET: code for code in _ASCII},
+}
 _LEAD_CHARS = 28
 
 
@@ -67,7 +71,7 @@ def punctuation(text: Text, rng: Random, _other: Text) -> Text:
 
 def width(text: Text, _rng: Random, _other: Text) -> Text:
     """Write half-width letters, digits and marks in full width, and full-width ones in half width."""
-    return Text(_other_width(text.title), _other_width(text.body))
+    return Text(text.title.translate(_OTHER_WIDTH), text.body.translate(_OTHER_WIDTH))
 
 
 def traditional(text: Text, _rng: Random, _other: Text) -> Text:
@@ -278,19 +282,6 @@ def _mapped(text: str, style: dict[str, str]) -> str:
     for mark, other_mark in style.items():
         text = text.replace(mark, other_mark)
     return text
-
-
-def _other_width(text: str) -> str:
-    return "".join(map(_other_width_of, text))
-
-
-def _other_width_of(character: str) -> str:
-    code = ord(character)
-    if _FIRST_ASCII <= code <= _LAST_ASCII:
-        return chr(code + _FULL_WIDTH_OFFSET)
-    if _FIRST_ASCII + _FULL_WIDTH_OFFSET <= code <= _LAST_ASCII + _FULL_WIDTH_OFFSET:
-        return chr(code - _FULL_WIDTH_OFFSET)
-    return character
 
 
 def _misread(character: str, rng: Random) -> str:
