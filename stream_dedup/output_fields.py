@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from stream_dedup.article import EARLIEST_MS, LATEST_MS, Announcement, Decision, Link, Succession, Withdrawn
+from stream_dedup.article import EARLIEST_MS, LATEST_MS, Announcement, Decision, Link, Origin, Succession, Withdrawn
 from stream_dedup.output_shapes import LINK, ONLY_WHERE_TOLD
 
 _DAY_MS, _MINUTE_MS, _SECOND_MS = 86_400_000, 60_000, 1_000
@@ -46,13 +46,20 @@ def link_fields(decision: Decision, link: Link, decided_ms: int) -> dict[str, An
         "candidate_source": link.source,
         "source": article.source,
         "url": article.url,
-        "topic": origin.topic if origin else None,
-        "partition": origin.partition if origin else None,
-        "offset": origin.offset if origin else None,
+        **origin_json(origin),
         "published_at": iso(article.published_ms),
         "received_at": iso(origin.timestamp_ms if origin else None),
         "decided_at": iso(decided_ms),
         **scope_json(article.scope),
+    }
+
+
+def origin_json(origin: Origin | None) -> dict[str, Any]:
+    """Return the fields for where a message is, each None if that is unknown."""
+    return {
+        "topic": origin.topic if origin else None,
+        "partition": origin.partition if origin else None,
+        "offset": origin.offset if origin else None,
     }
 
 
@@ -76,9 +83,7 @@ def withdrawal_fields(withdrawn: Withdrawn, decided_ms: int) -> dict[str, Any]:
         "duplicate_of": withdrawn.canonical,
         "relation": Announcement.WITHDRAWN,
         "url": withdrawal.url or None,
-        "topic": origin.topic if origin else None,
-        "partition": origin.partition if origin else None,
-        "offset": origin.offset if origin else None,
+        **origin_json(origin),
         "received_at": iso(origin.timestamp_ms if origin else None),
         "decided_at": iso(decided_ms),
         **scope_json(withdrawal.scope),

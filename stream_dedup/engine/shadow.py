@@ -10,7 +10,7 @@ from hashlib import blake2b
 import orjson
 
 from stream_dedup.article import Decision
-from stream_dedup.output_fields import fingerprint_hex, iso, rounded, scope_json
+from stream_dedup.output_fields import fingerprint_hex, iso, origin_json, rounded, scope_json
 
 _HASHES = 1 << 64
 
@@ -56,7 +56,6 @@ def disagreement_json(found: Disagreement, live: Decision, shadow: Decision, dec
         decided_ms: when it was decided, milliseconds since 1970 in UTC.
     """
     article = live.article
-    origin = article.origin
     return orjson.dumps(
         {
             "id": article.id,
@@ -64,9 +63,7 @@ def disagreement_json(found: Disagreement, live: Decision, shadow: Decision, dec
             "live": _told(live),
             "shadow": _told(shadow),
             "source": article.source,
-            "topic": origin.topic if origin else None,
-            "partition": origin.partition if origin else None,
-            "offset": origin.offset if origin else None,
+            **origin_json(article.origin),
             "decided_at": iso(decided_ms),
             **scope_json(article.scope),
         }

@@ -33,7 +33,8 @@ class Metrics(Rate, Lag, Errors, Detection, Index, RocksDb, KafkaClient, Process
 
     def show_role(self, role: str) -> None:
         """Show a role: restoring, standby or active."""
-        for known in ("restoring", "standby", "active"):
+        (roles,) = Process.role.labels
+        for known in roles.values:
             self.role.labels(known).set(known == role)
 
     def show_topic(self, topic: str) -> None:

@@ -168,10 +168,10 @@ def facts(values: Mapping[str, str | list[str]]) -> Table:
 def link_shown(link: LinkAnswer) -> str:
     """Return a link's relation, measures and index on one line."""
     found = f"found by {link.candidate_source}, IDF epoch {link.idf_epoch}"
-    return ", ".join(filter(None, [link.relation, measures_shown(link.jaccard, link.containment, link.hamming), found]))
+    return ", ".join(filter(None, [link.relation, measures_line(link.jaccard, link.containment, link.hamming), found]))
 
 
-def measures_shown(jaccard: float | None, containment: float | None, hamming: int | None) -> str:
+def measures_line(jaccard: float | None, containment: float | None, hamming: int | None) -> str:
     """Return the measures that are known on one line."""
     known = (
         ("Jaccard", share_shown(jaccard)),

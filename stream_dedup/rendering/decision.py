@@ -9,7 +9,7 @@ from rich.text import Text
 from stream_dedup.ask.decisions import DecisionAnswer
 from stream_dedup.ask.disagreements import DisagreementAnswer, SideAnswer
 from stream_dedup.engine.shadow import Disagreement
-from stream_dedup.rendering.answers import measures_shown
+from stream_dedup.rendering.answers import measures_line
 from stream_dedup.rendering.plain import escape_control, fitted
 
 _STYLES = {"unique": "green", "duplicate": "yellow", "announcement": "cyan", "dead": "red"}
@@ -51,7 +51,7 @@ def _line(one: DecisionAnswer | DisagreementAnswer, what: tuple[str, str], why: 
 def _side(side: SideAnswer) -> str:
     if side.relation is None:
         return side.decision
-    measures = measures_shown(side.jaccard, side.containment, side.hamming)
+    measures = measures_line(side.jaccard, side.containment, side.hamming)
     beside = "unique, " if side.decision == "unique" else ""
     return f"{beside}{side.relation} of {side.duplicate_of}{f' ({measures})' if measures else ''}"
 
@@ -79,6 +79,6 @@ def _why(decision: DecisionAnswer) -> str:
             if decision.duplicate_of
             else "nothing is left of its cluster"
         )
-    measures = measures_shown(decision.jaccard, decision.containment, decision.hamming)
+    measures = measures_line(decision.jaccard, decision.containment, decision.hamming)
     matched = f", matched {decision.matched}" if decision.matched != decision.duplicate_of else ""
     return f"of {decision.duplicate_of}{matched}: {measures}, {decision.candidate_source}"

@@ -14,10 +14,10 @@ from pydantic_core import ErrorDetails
 from stream_dedup.settings.kinds import (
     PASSTHROUGH_GROUPS,
     NestedSettingsError,
-    form_of,
     group_of,
     number_wanted,
     settings_in,
+    told_of,
 )
 from stream_dedup.settings.redaction import REDACTED, resembles_secret
 from stream_dedup.settings.schema import Settings
@@ -97,7 +97,7 @@ def _value(path: _Path, fault: ErrorDetails) -> str:
 
 def _reason(path: _Path, fault: ErrorDetails) -> str:
     field = _field(path)
-    if fault["type"] == "string_pattern_mismatch" and field is not None and (words := form_of(field)):
+    if fault["type"] == "string_pattern_mismatch" and field is not None and (words := told_of(field, "form")):
         return f"it must be {words}"
     if fault["type"].startswith(_NO_NUMBER) and field is not None and (words := number_wanted(field)):
         return f"it must be {words}"

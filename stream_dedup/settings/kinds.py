@@ -149,10 +149,10 @@ TOPIC_FORM = form("1 to 249 characters out of a-z, A-Z, 0-9, dot, underscore and
 HOST_FORM = form("a host's name or an IP address without brackets, and without a port")
 
 
-def form_of(field: FieldInfo) -> str:
-    """Return the description of what the pattern of a setting allows, empty if there is none."""
+def told_of(field: FieldInfo, what: str) -> str:
+    """Return the `unit` of a setting, or the `form` that its pattern allows; empty if it has none."""
     extra = field.json_schema_extra
-    return str(extra.get("form", "")) if isinstance(extra, dict) else ""
+    return str(extra.get(what, "")) if isinstance(extra, dict) else ""
 
 
 _BOUNDS = {

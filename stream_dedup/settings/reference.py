@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from stream_dedup.settings.kinds import bounds_of, choices_of, form_of, is_path, settings_in
+from stream_dedup.settings.kinds import bounds_of, choices_of, is_path, settings_in, told_of
 from stream_dedup.settings.schema import Settings
 
 
@@ -37,7 +37,7 @@ def _group(prefix: str, model: type[BaseModel]) -> Iterator[str]:
             inner.append((f"{prefix}{name}.", field.annotation))
         else:
             rows.append(
-                f"| `{prefix}{name}` | {_shown(field.get_default())} | {_unit(field)} | {_allowed(field)} "
+                f"| `{prefix}{name}` | {_shown(field.get_default())} | {told_of(field, 'unit')} | {_allowed(field)} "
                 f"| {field.description} |"
             )
     if rows:
@@ -60,17 +60,12 @@ def _shown(value: Any) -> str:  # noqa: ANN401  # whatever a default may be
     return "" if value in (None, "", {}) else f"`{value}`"
 
 
-def _unit(field: FieldInfo) -> str:
-    extra = field.json_schema_extra
-    return str(extra.get("unit", "")) if isinstance(extra, dict) else ""
-
-
 def _allowed(field: FieldInfo) -> str:
     choices = choices_of(field.annotation)
     if choices:
         return ", ".join(f"`{choice}`" for choice in choices)
     if is_path(field):
         return "a path"
-    if words := form_of(field):
+    if words := told_of(field, "form"):
         return words
     return " and ".join(f"{words} `{bound}`" for words, bound in bounds_of(field))
