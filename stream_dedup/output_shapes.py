@@ -1,4 +1,4 @@
-"""What links and clusters look like: the one list of their fields, which every format's schema is made from.
+"""What links and clusters look like: the kinds of their fields, which every format's schema is made from.
 
 Knows names and kinds of fields; knows no format. A field's position is its number in Protobuf: new ones come last,
 and none is removed.

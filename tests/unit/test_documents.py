@@ -1,7 +1,10 @@
 """The documents are consistent: links and module names are valid, examples run, figures agree in both languages."""
 
+import ast
+import graphlib
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from stream_dedup.decode import Reason
 from stream_dedup.stream.kafka.topics import CHANGELOG
 
 _ROOT = Path(__file__).parents[2]
+_PACKAGE = _ROOT / "stream_dedup"
 _FOLDERS = ("config", "deploy", "stream_dedup", "tests")
 _PAGES = sorted([*_ROOT.glob("*.md"), *(page for folder in _FOLDERS for page in (_ROOT / folder).rglob("*.md"))])
 _FILES = ["/" + file.relative_to(_ROOT).as_posix() for folder in _FOLDERS for file in (_ROOT / folder).rglob("*.*")]
@@ -60,6 +64,44 @@ def test_python_of_the_first_page_runs(page: Path) -> None:
     assert examples
     for example in examples:
         exec(compile(example, page.name, "exec"), {})  # noqa: S102  # that is what the page invites to
+
+
+def test_folders_import_only_what_their_arrows_lead_to() -> None:
+    """The architecture page has an arrow for each import between folders, or several in a row, and none in a circle."""
+    leads = _arrows()
+    before = graphlib.TopologicalSorter(leads).static_order()  # raises an error for a circle
+    for folder in before:
+        leads[folder] = leads.get(folder, set()).union(*(leads[other] for other in leads.get(folder, ())))
+    assert {(folder, other) for folder, other in _imports() if other not in leads[folder]} == set()
+
+
+def test_every_arrow_is_an_import() -> None:
+    """No arrow of the architecture page is left over."""
+    assert {(folder, other) for folder, others in _arrows().items() for other in others} - _imports() == set()
+
+
+def _arrows() -> dict[str, set[str]]:
+    """Return the folders to which arrows of the architecture page point from each folder."""
+    (told,) = re.findall(r"^Arrows point one way: (.*?)\. ", _text(_PACKAGE / "README.md"), re.DOTALL | re.MULTILINE)
+    arrows: dict[str, set[str]] = {}
+    for row in told.split(";"):
+        for start, end in pairwise(re.findall(r"`(\w+)`", names) for names in row.split("->")):
+            for folder in start:
+                arrows.setdefault(folder, set()).update(end)
+    return arrows
+
+
+def _imports() -> set[tuple[str, str]]:
+    """Return each folder of the package with each other one that it imports from; `settings` is for all."""
+    folders = {folder.parent.name for folder in _PACKAGE.glob("*/__init__.py")} - {"settings"}
+    imports = {
+        (folder, node.module.split(".")[1])
+        for folder in folders
+        for file in (_PACKAGE / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(_text(file)))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("stream_dedup.")
+    }
+    return {(folder, other) for folder, other in imports if other in folders - {folder}}
 
 
 def test_the_chinese_page_has_no_figures_of_its_own() -> None:
