@@ -177,7 +177,12 @@ class Shelf:
         self._drop(floor)
         if self._is_due(progress):
             self._freeze(floor)
-        if self._merge is None and (group := self._due_merge(progress)):
+        # A merge that filled the disk would leave the next write no room: it waits until there is space.
+        if (
+            self._merge is None
+            and (group := self._due_merge(progress))
+            and self._store.has_room(sum(run.size for run in group))
+        ):
             self._merge = (group, self._merger.submit(self._merged, group, floor))
 
     def reload_runs(self) -> None:
@@ -200,7 +205,7 @@ class Shelf:
         self._young_first = self._young_stop = runs[-1].stop if runs else 0
 
     def finish_merges(self, progress: Progress) -> None:
-        """Merge all that is due, and wait for it."""
+        """Merge all that is due and has room, and wait for it."""
         self.maintain(progress)
         while self._merge is not None:
             self._merge[1].result()
@@ -307,7 +312,7 @@ class Shelf:
         if not future.done() and not behind:
             return
         self._merge = None
-        # Merging can wait until there is space again.
+        # Somebody else has filled the disk: merging can wait until there is space again.
         with suppress(StoreFullError):
             self._register(runs, future.result())
 

@@ -118,6 +118,8 @@ class RocksStore(SelfClosing):
         self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
         self._write_options = write_options(sync=sync)
         self._file_options = options
+        # A write buffer that is being written out, and the log of the next one.
+        self._reserve_bytes = 2 * write_buffer_bytes
         self._upkeep = Lock()
         self._closing = Event()
 
@@ -265,6 +267,15 @@ class RocksStore(SelfClosing):
     def file_names(self) -> list[str]:
         """See `FileStore`."""
         return [path.name for path in (self._directory / _FILES).glob("*")]
+
+    def has_room(self, size: int) -> bool:
+        """See `FileStore`.
+
+        Raises:
+            StoreError: the directory cannot be reached.
+        """
+        with self._action("read"):
+            return shutil.disk_usage(self._directory).free >= size + self._reserve_bytes
 
     def reclaim(self, family: Family, begin: bytes, end: bytes) -> None:
         """Free the disk space of a dropped range now; otherwise there is no telling when RocksDB would.

@@ -125,6 +125,10 @@ class FileStore(Store, Protocol):
         """Return the names of the files that are there."""
         ...
 
+    def has_room(self, size: int) -> bool:
+        """Tell whether a file of `size` bytes would leave writes the room that they need."""
+        ...
+
 
 class MemoryStore:
     """A store that is gone when the process ends. A `Drop` takes time in proportion to its whole family."""
@@ -186,6 +190,10 @@ class MemoryStore:
     def file_names(self) -> list[str]:
         """See `FileStore`."""
         return list(self._files)
+
+    def has_room(self, size: int) -> bool:  # noqa: ARG002  # memory is not measured
+        """See `FileStore`."""
+        return True
 
     def close(self) -> None:
         """See `FileStore`."""

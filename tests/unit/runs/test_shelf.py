@@ -1,11 +1,13 @@
 """What is found depends only on what was added, whatever is frozen, merged or lost, even with a full disk."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO, Self
 
 import numpy as np
@@ -371,6 +373,24 @@ def test_a_full_disk_lets_merging_wait(monkeypatch: pytest.MonkeyPatch, at: str)
         assert merger.submitted >= 3
         store.error = None
         assert open_files() - descriptors <= 1
+        walk.finish()
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 4 * _YOUNG)]
+        walk.check()
+
+
+def test_a_merge_begins_only_if_it_leaves_the_store_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the disk holds the merged file and two write buffers besides, no byte is written; then it is merged."""
+    buffer, disk = 1 << 20, SimpleNamespace(free=0)
+    store = RocksStore(tmp_path, write_buffer_bytes=buffer)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: disk)
+    with Walk(store) as walk:
+        _add_unmerged(walk, monkeypatch)
+        merger = _Now()
+        monkeypatch.setattr(walk.shelf, "_merger", merger)
+        needed = sum(path.stat().st_size for path in (tmp_path / "files").iterdir()) + 2 * buffer
+        for disk.free, merges in ((0, 0), (needed - 1, 0), (needed, 1)):
+            walk.shelf.maintain(walk.progress)
+            assert merger.submitted == merges
         walk.finish()
         assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 4 * _YOUNG)]
         walk.check()
