@@ -138,6 +138,7 @@ class Service:
         ):
             log.info("starting", http=monitoring.url, state=str(directory))
             life.begin(Awaited.STATE)
+            store.while_waiting = life.heartbeat
             engine = Deduplicator(settings=self._settings, store=store)
             engine.warm_up()
             # What is loaded so far lives as long as the process: the collector need not scan it again and again.

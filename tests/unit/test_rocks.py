@@ -17,7 +17,7 @@ from tests.unit.stores import KEYS, all_in, killed_copy, rocks_in, sst_bytes, va
 
 
 def test_writes_wait_for_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes faster than the disk wait without blocking other threads, and none is lost or repeated."""
+    """Writes faster than the disk wait without blocking other threads, which is heard; none is lost or repeated."""
     store = RocksStore(tmp_path, cache_bytes=1 << 20, write_buffer_bytes=64 << 10)
     pairs = [(number.to_bytes(8, "big"), os.urandom(20_000)) for number in range(1000)]
     waits: list[float] = []
@@ -28,10 +28,13 @@ def test_writes_wait_for_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", wait)
+    heard: list[int] = []
+    store.while_waiting = lambda: heard.append(len(waits))
     for first in range(0, 1000, 20):
         store.write([Put(Family.META, key, value) for key, value in pairs[first : first + 20]])
     assert list(store.items(Family.META)) == pairs
     assert waits
+    assert heard == list(range(1, len(waits) + 1))
     store.close()
 
 

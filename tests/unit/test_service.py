@@ -1,14 +1,18 @@
 """How a service goes on after a state that it cannot use, without a broker."""
 
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from stream_dedup.index.stores.store import StoreDamagedError
+from stream_dedup.index.stores.store import FileStore, StoreDamagedError, StoreError
 from stream_dedup.settings import Settings
+from stream_dedup.stream import life as life_
 from stream_dedup.stream import service as service_
+from stream_dedup.stream.life import StoppedError
 from stream_dedup.stream.service import Service
 from stream_dedup.stream.state.changelog import ChangelogTruncatedError
 
@@ -38,3 +42,23 @@ def test_state_that_is_discarded_is_not_kept_in_memory(
     monkeypatch.setattr(service_, "Topics", lambda *_: None)
     Service(Settings.model_validate({"state": {"directory": str(tmp_path)}})).run()
     assert left == [(False, False)]
+
+
+def test_a_state_that_waits_for_its_disk_sees_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a write of the state waits, the service's heartbeat is called: a stop ends the wait."""
+
+    def wait_for_disk(*, store: FileStore, **_: object) -> NoReturn:
+        store.while_waiting()
+        service.stop()
+        store.while_waiting()
+        time.sleep(0.02)
+        with pytest.raises(StoppedError):
+            store.while_waiting()
+        raise StoreError("the end of the test")
+
+    monkeypatch.setattr(service_, "Deduplicator", wait_for_disk)
+    monkeypatch.setattr(service_, "Topics", lambda *_: None)
+    monkeypatch.setattr(life_, "_STOP_SECONDS", 0.01)
+    service = Service(Settings.model_validate({"state": {"directory": str(tmp_path)}, "http": {"port": 0}}))
+    with pytest.raises(StoreError, match="the end of the test"):
+        service.run()

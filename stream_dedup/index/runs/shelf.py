@@ -6,7 +6,7 @@ Knows when runs are made and dropped; knows nothing of their bytes, or of what k
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -30,6 +30,7 @@ YOUNG_ENTRIES = 1 << 14  # the young lists are frozen when they hold this many
 FAN_OUT = 4  # runs of similar size that are merged into one
 LARGEST_ENTRIES = 5 << 20  # of a run: room for four of 1 << 20, each frozen up to a commit late
 _MOST_RUNS_BEHIND = 3 * FAN_OUT  # of the smallest size: then everything waits for the merge under way
+_SLICE_SECONDS = 1.0  # longest wait at a time, so that signals and heartbeats get their turn
 _RUN_PREFIX = b"run/"
 _REMOVED_PREFIX = b"removed/"
 RUN_KEYS = (_RUN_PREFIX, _REMOVED_PREFIX)  # may differ between two states with the same entries
@@ -308,9 +309,11 @@ class Shelf:
         if self._merge is None:
             return
         runs, future = self._merge
-        behind = sum(_level(run) == 0 for run in self._runs) >= _MOST_RUNS_BEHIND
-        if not future.done() and not behind:
-            return
+        while not future.done():
+            if sum(_level(run) == 0 for run in self._runs) < _MOST_RUNS_BEHIND:
+                return
+            wait([future], _SLICE_SECONDS)
+            self._store.while_waiting()
         self._merge = None
         # Somebody else has filled the disk: merging can wait until there is space again.
         with suppress(StoreFullError):

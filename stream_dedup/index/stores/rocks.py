@@ -6,7 +6,7 @@ Knows RocksDB; knows nothing of what keys and values mean.
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from operator import ge
@@ -36,6 +36,7 @@ from stream_dedup.index.stores.store import (
     Put,
     StoreError,
     Write,
+    wait_in_silence,
 )
 from stream_dedup.settings import StateSettings
 
@@ -78,6 +79,9 @@ class RocksStore(SelfClosing):
         follow: open it for reading likewise, as it was at the last `catch_up`; names a directory that only this process
             uses, for RocksDB's notes.
 
+    Attributes:
+        while_waiting: see `FileStore`.
+
     Raises:
         StoreLockedError: the directory is open already, in another process or in this one.
         StoreDamagedError: files in the directory are damaged or missing.
@@ -95,6 +99,7 @@ class RocksStore(SelfClosing):
         read_only: bool = False,
         follow: Path | None = None,
     ) -> None:
+        self.while_waiting: Callable[[], None] = wait_in_silence
         # RocksDB locks a directory by its name: under a second one, the same process would write to it twice.
         self._directory = directory = directory.resolve()
         self._read_only = read_only = read_only or follow is not None
@@ -174,6 +179,7 @@ class RocksStore(SelfClosing):
         """
         while not self._written(self._batch(writes)):
             time.sleep(_STALL_SECONDS)
+            self.while_waiting()
 
     def load(self, writes: Sequence[Write]) -> None:
         """See `FileStore`.

@@ -5,7 +5,7 @@ Knows bytes; knows nothing of what they mean. The store in a directory is in `st
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -99,7 +99,14 @@ class Store(Protocol):
 
 
 class FileStore(Store, Protocol):
-    """A whole store: it also takes very many writes, and keeps files, which never change once they are there."""
+    """A whole store: it also takes very many writes, and keeps files, which never change once they are there.
+
+    Attributes:
+        while_waiting: called now and then while a write, or what precedes it, has to wait; may raise to give up, with
+            nothing written.
+    """
+
+    while_waiting: Callable[[], None]
 
     def load(self, writes: Sequence[Write]) -> None:
         """Make very many writes, fast and in order, but not all or nothing: after a crash they are loaded again."""
@@ -134,6 +141,7 @@ class MemoryStore:
     """A store that is gone when the process ends. A `Drop` takes time in proportion to its whole family."""
 
     def __init__(self) -> None:
+        self.while_waiting: Callable[[], None] = wait_in_silence
         self._families: dict[Family, dict[bytes, bytes]] = {family: {} for family in Family}
         self._files: dict[str, BinaryIO] = {}
 
@@ -260,6 +268,10 @@ class Overlay:
             for key in [key for key in puts if write.begin <= key < write.end]:
                 del puts[key]
         self._seen = len(self._staged)
+
+
+def wait_in_silence() -> None:
+    """Do nothing while a store waits."""
 
 
 def _covered(key: bytes, drops: Sequence[Drop]) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from stream_dedup.index.stores.store import (
     StoreFullError,
     Write,
 )
+from tests.stream.waiting import PATIENCE_SECONDS
 from tests.unit.runs.files import open_files
 from tests.unit.runs.plain import Posting, flat_of, newest, rows_of, u64
 
@@ -493,6 +495,44 @@ def test_a_merge_that_ends_with_the_process_is_made_again(tmp_path: Path, monkey
         assert (walk.shelf.runs[0].first, walk.shelf.runs[0].stop) == (0, 4 * _YOUNG)
         walk.check()
         walk.check_files()
+
+
+def test_who_waits_for_a_merge_is_heard_and_may_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With twelve runs unmerged everything waits, and shows it again and again; given up, it can go on later."""
+    released, waits, most = threading.Event(), 0, 3
+
+    def waiting() -> None:
+        nonlocal waits
+        waits += 1
+        if waits >= most:
+            raise _StoppedError
+
+    def slowly(*told: Any) -> None:  # noqa: ANN401  # passed on
+        released.wait(PATIENCE_SECONDS)
+        merge_runs(*told)
+
+    monkeypatch.setattr(shelf_module, "merge_runs", slowly)
+    monkeypatch.setattr(shelf_module, "_SLICE_SECONDS", 0.01)
+    store = MemoryStore()
+    store.while_waiting = waiting
+    with Walk(store) as walk:
+        try:
+            while len(walk.shelf.runs) < 12:
+                walk.add(_YOUNG)
+            assert waits == 0
+            with pytest.raises(_StoppedError):
+                walk.shelf.maintain(walk.progress)
+        finally:
+            released.set()
+        assert waits == most
+        most = 1 << 30
+        walk.finish()
+        walk.check()
+        walk.check_files()
+
+
+class _StoppedError(Exception):
+    pass
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "flipped", "flipped block"])
