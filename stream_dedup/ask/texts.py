@@ -68,7 +68,7 @@ class Texts:
         place = MessageLocation(topic=origin.topic, partition=origin.partition, offset=origin.offset)
         if message is None:
             raise LostTextError(f"the text of {quoted(article_id)} is no longer in its topic ({place})")
-        decoded = decode_all([message], self._decoder)
+        decoded = decode_all([message], self._decoder, 0)
         if decoded.dead:
             why = decoded.dead[0][1]
             raise LostTextError(f"the text of {quoted(article_id)} cannot be read with these settings ({place}): {why}")

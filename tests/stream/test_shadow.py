@@ -48,7 +48,7 @@ def _items(bootstrap: str, topics: Topics) -> list[Article | Withdrawal]:
     with closing(Consumer(properties)) as consumer:
         consumer.assign([TopicPartition(topics.input, 0, OFFSET_BEGINNING)])
         wait_until(lambda: _read(consumer, messages) >= len(_MESSAGES), "the input")
-    return [item for _, item in decode_all(messages, Decoder(InputSettings())).items]
+    return [item for _, item in decode_all(messages, Decoder(InputSettings()), 0).items]
 
 
 def _read(consumer: Consumer, messages: list[Message]) -> int:

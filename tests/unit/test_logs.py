@@ -245,7 +245,7 @@ class _Message:
 def test_faults_in_decoding_are_told_without_the_article() -> None:
     """The event gives the place, once for many messages; only the dead letter has the exception's message."""
     with capture_logs() as lines:
-        found = decoded.decode_all([_Message()] * 3, _Broken(InputSettings()))  # type: ignore[list-item]
+        found = decoded.decode_all([_Message()] * 3, _Broken(InputSettings()), 0)  # type: ignore[list-item]
     assert [error.reason for _, error in found.dead] == [Reason.INTERNAL] * 3
     assert _TEXT in str(found.dead[0][1])
     told = [line for line in lines if line["log_level"] != "debug"]

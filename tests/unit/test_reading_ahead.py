@@ -9,6 +9,7 @@ import pytest
 
 from stream_dedup import Article
 from stream_dedup.decode import Reason
+from stream_dedup.index.records.ledger import Progress
 from stream_dedup.stream.input import reader as reader_
 from stream_dedup.stream.input.decoded import Decoded
 from stream_dedup.stream.input.message_batch import MessageBatch
@@ -41,6 +42,7 @@ class _Engine:
 
     def __init__(self) -> None:
         self.may = threading.Event()
+        self.progress = Progress()
 
     def prepare(self, _items: object, _unless: object) -> None:
         assert self.may.wait(60)
@@ -61,7 +63,7 @@ def engine() -> _Engine:
 @pytest.fixture
 def reader(source: _Source, engine: _Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     """One on both; what messages hold does not matter."""
-    monkeypatch.setattr(reader_, "decode_all", lambda _messages, _decoder: Decoded([], []))
+    monkeypatch.setattr(reader_, "decode_all", lambda *_: Decoded([], []))
     unused: Any = SimpleNamespace()
     with Reader(source, unused, engine) as reader:  # type: ignore[arg-type]  # they do what the reader asks for
         yield reader
@@ -105,7 +107,7 @@ def test_article_that_cannot_be_prepared_is_a_dead_letter(
     message: Any = SimpleNamespace(topic=lambda: "t", partition=lambda: 0, offset=lambda: 7)
     articles = [Article(name, "正文") for name in ("before", "faulty", "behind")]
     decoded = Decoded([(message, article) for article in articles], [])
-    monkeypatch.setattr(reader_, "decode_all", lambda _messages, _decoder: decoded)
+    monkeypatch.setattr(reader_, "decode_all", lambda *_: decoded)
 
     def prepare(items: Sequence[Article], _awaited: object = None) -> None:
         if any(article.id == "faulty" for article in items):
@@ -124,3 +126,23 @@ def test_commit_without_messages_takes_what_arrives(reader: Reader, source: _Sou
     """It has none to wait for."""
     source.arrived = ["first"]
     assert _read(reader) == ["first"]
+
+
+def test_clock_is_told_the_time_of_the_stream(
+    reader: Reader, source: _Source, engine: _Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may lag, and what the stream has reached has come."""
+    told: list[int] = []
+
+    def decode(_messages: object, _decoder: object, stream_ms: int) -> Decoded:
+        told.append(stream_ms)
+        return Decoded([], [])
+
+    monkeypatch.setattr(reader_, "decode_all", decode)
+    engine.may.set()
+    for engine.progress in (Progress(stream_ms=5), Progress(stream_ms=8)):
+        source.arrived = ["one"]
+        pending = reader.read(_NOT_STOPPING)
+        assert pending is not None
+        pending.taken(lambda: None)
+    assert told == [5, 8]

@@ -174,7 +174,8 @@ def commit_without_publishing(
         BrokerError: the broker refuses, or gives no answer.
         StoreError: the state cannot be read or written.
     """
-    decoded, prepared = prepared_all(decode_all(messages, decoder), engine.prepare)
+    decoded = decode_all(messages, decoder, engine.progress.stream_ms)
+    decoded, prepared = prepared_all(decoded, engine.prepare)
     judged = engine.decide([item for _, item in decoded.items], prepared)
     behind = {place_of(message): offset_of(message) + 1 for message in messages}
     positions = identity_updates(identities, engine.positions(), ()) | behind

@@ -37,13 +37,19 @@ class Decoded:
     dead: Sequence[tuple[Message, UndecodableError]]
 
 
-def decode_all(messages: Sequence[Message], decoder: Decoder) -> Decoded:
+def decode_all(messages: Sequence[Message], decoder: Decoder, stream_ms: int) -> Decoded:
     """Decode messages; a faulty one never affects the others.
+
+    Args:
+        messages: in order.
+        decoder: reads them.
+        stream_ms: the stream's time, which has come even if the clock lags, milliseconds since 1970 in UTC; 0 if
+            unknown.
 
     Raises:
         RegistryError: the schema registry refuses, or its client was closed.
     """
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = max(time.time_ns() // 1_000_000, stream_ms)
     items: list[tuple[Message, Article | Withdrawal]] = []
     dead: list[tuple[Message, UndecodableError]] = []
     for message in messages:

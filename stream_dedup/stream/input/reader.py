@@ -153,7 +153,7 @@ class Reader(SelfClosing):
 
     def _taken(self, messages: Sequence[Message], pending: PendingCommit) -> PreparedBatch:
         watch = Stopwatch()
-        decoded = decode_all(messages, self._decoder)
+        decoded = decode_all(messages, self._decoder, self._engine.progress.stream_ms)
         watch.lap("decode")
         decoded, prepared = prepared_all(decoded, lambda items: self._engine.prepare(items, lambda: pending.awaited))
         watch.lap("features")
