@@ -12,6 +12,7 @@ from confluent_kafka.schema_registry import Schema
 
 from stream_dedup.decode.reason import Reason, UndecodableError
 from stream_dedup.decode.scope import Header
+from stream_dedup.machine_faults import MACHINE_FAULTS
 from stream_dedup.registry.client import Key, Registry
 from stream_dedup.registry.errors import RegistryError
 from stream_dedup.registry.frame import Frame, FrameError, framed
@@ -28,7 +29,7 @@ class Schemas(Generic[_Ready]):
     Args:
         registry: provides them.
         kind: of the schemas, in the registry's terms: `AVRO`, `PROTOBUF` or `JSON`.
-        ready: prepares a schema; whatever it raises means that the schema cannot be used.
+        ready: prepares a schema; whatever it raises, except faults of the machine, means that it cannot be used.
         form: in which the registry is asked for them.
     """
 
@@ -61,8 +62,8 @@ class Schemas(Generic[_Ready]):
         if why is None:
             try:
                 return self._make_ready(self._of_kind(self._registry.schema(key, self._form)))
-            except RegistryError:
-                raise
+            except (RegistryError, *MACHINE_FAULTS):
+                raise  # it says nothing about the schema
             except Exception as error:  # noqa: BLE001  # whatever an invalid schema makes a library raise
                 why = self._useless[key] = f"schema {key}: {error or type(error).__name__}"
         raise UndecodableError(Reason.UNKNOWN_SCHEMA, why)

@@ -12,6 +12,7 @@ import numpy as np
 
 from stream_dedup.arrays import I64, U64
 from stream_dedup.fingerprint.features import Features
+from stream_dedup.machine_faults import MACHINE_FAULTS
 
 _Item = TypeVar("_Item")
 
@@ -81,7 +82,7 @@ def prepared_without_faulty(
 def _fault(item: _Item, prepare: Callable[[Sequence[_Item]], object]) -> Exception | None:
     try:
         prepare([item])
-    except (MemoryError, OSError):
+    except MACHINE_FAULTS:
         raise  # not the item's
     except Exception as error:  # noqa: BLE001  # whatever is wrong with it
         return error

@@ -3,6 +3,7 @@
 Expected values are what was given to the serializers, or bytes built by hand from the formats' specifications.
 """
 
+import errno
 import json
 import math
 import struct
@@ -10,6 +11,7 @@ import uuid
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
+from unittest.mock import Mock
 
 import fastavro
 import pytest
@@ -21,6 +23,8 @@ from jsonschema import Draft7Validator
 from stream_dedup.article import Article, Withdrawal
 from stream_dedup.decode import Reason, UndecodableError, WireDecoder
 from stream_dedup.decode.json_schema import unique_items
+from stream_dedup.decode.schemas import Schemas
+from stream_dedup.registry.client import Registry
 from tests.unit.registered import (
     AVRO,
     BODY,
@@ -146,6 +150,17 @@ def test_useless_schema_is_told_by_its_number(name: str, kind: str, text: str) -
     refused = _refused(decoder(client), name, value)
     assert refused.reason is Reason.UNKNOWN_SCHEMA
     assert f"schema {key}" in str(refused)
+
+
+def test_a_fault_of_the_machine_is_not_the_schemas() -> None:
+    """It ends the reading; once it is over, the schema is prepared."""
+    client = mock_registry()
+    key = register(client, "JSON", "{}")
+    ready = Mock(side_effect=[OSError(errno.EMFILE, "Too many open files"), "ready"])
+    schemas: Schemas[str] = Schemas(Registry(client), "JSON", ready)
+    with pytest.raises(OSError, match="Too many open files"):
+        schemas.ready(key)
+    assert schemas.ready(key) == "ready"
 
 
 @pytest.mark.parametrize(

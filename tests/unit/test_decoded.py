@@ -3,8 +3,11 @@
 Knows messages; knows nothing of brokers.
 """
 
+import errno
 import time
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import orjson
 import pytest
@@ -43,6 +46,15 @@ class _Message:
 
     def timestamp(self) -> tuple[int, int]:
         return 1, _NOW_MS
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.EMFILE, "Too many open files")])
+def test_a_fault_of_the_machine_makes_no_dead_letter(error: Exception) -> None:
+    """It would meet all messages: the process ends, and the next one decodes them."""
+    decoder: Any = SimpleNamespace(decode=Mock(side_effect=error))
+    message: Any = _Message(_NOW_MS)
+    with pytest.raises(type(error)):
+        decode_all([message], decoder, _NOW_MS)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from confluent_kafka import Message
 from stream_dedup.article import Article, Origin, Withdrawal
 from stream_dedup.decode import Decoder, UndecodableError, internal
 from stream_dedup.engine.prepared import Prepared, prepared_without_faulty
+from stream_dedup.machine_faults import MACHINE_FAULTS
 from stream_dedup.observe.faults import raised_at
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.registry import RegistryError
@@ -48,6 +49,8 @@ def decode_all(messages: Sequence[Message], decoder: Decoder, stream_ms: int) ->
 
     Raises:
         RegistryError: the schema registry refuses, or its client was closed.
+        OSError: the machine fails, whatever the message.
+        MemoryError: the same.
     """
     now_ms = max(time.time_ns() // 1_000_000, stream_ms)
     items: list[tuple[Message, Article | Withdrawal]] = []
@@ -61,7 +64,7 @@ def decode_all(messages: Sequence[Message], decoder: Decoder, stream_ms: int) ->
             items.append((message, item))
         except UndecodableError as error:
             dead.append((message, error))
-        except RegistryError:
+        except (RegistryError, *MACHINE_FAULTS):
             raise  # it says nothing about the message
         except Exception as error:  # noqa: BLE001  # whatever one message does, the stream continues
             dead.append((message, _fault(message, error)))
