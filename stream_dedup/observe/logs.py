@@ -7,7 +7,9 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import TextIO, cast
 
 import structlog
 
@@ -34,9 +36,46 @@ def configure_logs(settings: LogSettings, secrets: Collection[str] = ()) -> None
             _Redaction(secrets),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, settings.level.upper())),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _LossyFile(sys.stderr))),
         cache_logger_on_first_use=False,
     )
+
+
+class _LossyFile:
+    """Loses lines rather than ending whoever writes them, for instance while the disk is full.
+
+    A pipe that its reader has closed is still an error: nobody would ever see a line again.
+
+    Args:
+        file: to write to.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, line: str) -> None:
+        """Write a line, or lose it.
+
+        Raises:
+            BrokenPipeError: nobody reads any more.
+        """
+        with _losing_lines():
+            self._file.write(line)
+
+    def flush(self) -> None:
+        """Write what is buffered; see `write`."""
+        with _losing_lines():
+            self._file.flush()
+
+
+@contextmanager
+def _losing_lines() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass
 
 
 def _for_machines() -> list[structlog.typing.Processor]:

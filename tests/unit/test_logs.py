@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,6 +75,28 @@ def test_fields_stand_in_json_as_they_are() -> None:
     assert line["text"] == f'{_TEXT}\n"'
     assert line["half"] == "\ud83d"
     assert line["level"] == "info"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
+def test_a_line_that_cannot_be_written_is_lost() -> None:
+    """On a full disk, what is logged ends neither its thread nor the process; later lines are written again."""
+    code = """
+    import os, time
+    from stream_dedup.observe.recurring_faults import RecurringFaults
+    kept = os.dup(2)
+    os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
+    faults, end = RecurringFaults(0.1), time.monotonic() + 30
+    log.info("started", text=text)
+    for _ in range(3):
+        faults.warning("input_waits", error="_TRANSPORT", detail="")
+    while faults._held and time.monotonic() < end:
+        time.sleep(0.01)
+    os.dup2(kept, 2)
+    faults.warning("input_waits", error="_TRANSPORT", detail="there is room again")
+    log.info("stopped", judged=7)
+    """
+    told = [line for line in _told(code)[1].splitlines() if "stopped" in line or "room again" in line]
+    assert [json.loads(line[line.index("{") :])["event"] for line in told] == ["input_waits", "stopped"]
 
 
 def test_uncaught_exception_is_one_event_and_ends_the_process() -> None:
