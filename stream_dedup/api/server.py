@@ -23,8 +23,10 @@ from stream_dedup.observe.health import Awaited, Health
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.observe.watchdog import Watchdog
 from stream_dedup.settings import Settings
+from stream_dedup.signals import leave
 
 _WAIT_SECONDS = 1.0
+_END_SECONDS = 1.0  # for what is being read when a stop is requested
 _BEATS = 4  # heartbeats, at least, before the loop would count as stuck
 # Refreshes cost the stream something: so many seconds after the last query, there is only one per second.
 _ASKING_SECONDS, _UNASKED_SECONDS = 10.0, 1.0
@@ -68,7 +70,7 @@ class Server:
             self._server.should_exit = True
 
     def run(self) -> None:
-        """Serve until `stop`.
+        """Serve until `stop`; while the state is being opened, or loops are compiled, that ends the process.
 
         Raises:
             OSError: the port is taken.
@@ -81,7 +83,10 @@ class Server:
             looking.start()
             self._serve(listening)
             self._stopping.set()
-            looking.join()
+            looking.join(_END_SECONDS)
+            if looking.is_alive():
+                # Neither compiling nor opening a large state can be interrupted, and there is nothing to lose.
+                leave(0)
             if self._queries is not None:
                 self._queries.close()
         if self._fault is not None:
@@ -125,6 +130,8 @@ class Server:
             # A garbage collection that goes through the dictionaries would delay queries by a tenth of a second.
             gc.collect()
             gc.freeze()
+            if self._stopping.is_set():
+                return
             self._health.beat()  # compiling takes longer than a loop may be silent
             self._health.start()
             log.info("answering", api=url)

@@ -1,4 +1,4 @@
-"""The API's process when its reads of the state hang.
+"""The API's process when its reads of the state hang, or take long as it is stopped.
 
 Knows how a read can hang; does not know states.
 """
@@ -71,3 +71,30 @@ def test_looks_far_apart_are_no_standstill() -> None:
     """A process may wait longer for its next read than a hanging one is allowed to."""
     ended = subprocess.run([sys.executable, "-c", _RESTS], capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, "loop_stuck" in ended.stdout + ended.stderr) == (0, False), ended.stderr
+
+
+_COMPILES = """
+import threading, time
+from stream_dedup.api import server
+from stream_dedup.settings import load_settings
+
+class QueryService:
+    def __init__(self, settings): pass
+    def warm_up(self):
+        one.stop()
+        time.sleep({seconds})
+    def close(self): pass
+    def refresh(self): pass
+
+server.QueryService = QueryService
+one = server.Server(load_settings(flags=["api.port=0"]))
+one.run()
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.5, 600])
+def test_stop_does_not_wait_for_compiling(seconds: float) -> None:
+    """However long it takes: the process ends in its own time or at once, and does not say that it answers."""
+    program = [sys.executable, "-c", _COMPILES.format(seconds=seconds)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout + ended.stderr) == (0, "")
