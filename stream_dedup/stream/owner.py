@@ -6,7 +6,7 @@ Knows what a term needs and how its loop ends; knows nothing of texts or of libr
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -111,12 +111,10 @@ class Owner:
         finally:
             if self._life.stopping.is_set():
                 closers.append(self._parts.ownership.leave)
-            threads = [threading.Thread(target=close, daemon=True) for close in closers]
-            for thread in threads:
-                thread.start()
             deadline = time.monotonic() + _CLOSE_SECONDS
-            for thread in threads:
-                thread.join(max(0.0, deadline - time.monotonic()))
+            for thread in [_calling(close) for close in closers]:
+                if thread.is_alive():
+                    thread.join(max(0.0, deadline - time.monotonic()))
 
     # ------------------------------------------------------------------------------------------------ history
 
@@ -262,3 +260,15 @@ class Owner:
         if offset:
             trimmed = self._parts.topics.delete_records_before(self._parts.names.changelog, offset)
             log.info("changelog_trimmed", begins=offset, done=trimmed)
+
+
+def _calling(close: Callable[[], None]) -> threading.Thread:
+    """Return a thread that calls a function; if the system has no more threads, the function has been called."""
+    thread = threading.Thread(target=close, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        # An error ends no more than it would in a thread.
+        with suppress(Exception):
+            close()
+    return thread
