@@ -16,6 +16,7 @@ from stream_dedup.article import Origin
 from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.kafka.messages import Messages
 from stream_dedup.stream.kafka.places import timestamp_of
+from stream_dedup.stream.kafka.tail import Tail
 from tests.stream.messages import article, produce
 from tests.stream.topics import create_topic, named_topics
 
@@ -80,6 +81,19 @@ def test_all_are_found_where_there_are_fewer(bootstrap: str, topic: str) -> None
             (b"%s %d" % (age, number) for age in (b"old", b"new") for number in range(_HELD)), key=str
         )
         assert _values(messages, f"{topic}-none", 3) == []
+
+
+def test_newest_are_the_last_of_their_partition_after_the_clock_stepped_back(bootstrap: str, topic: str) -> None:
+    """What follows is no older than what precedes it, whatever its timestamp; so also for `tail`."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(3):
+        producer.produce(topic, b"latest %d" % number, partition=1)
+    assert producer.flush(30) == 0
+    expected = [b"latest %d" % number for number in range(3)]
+    settings = _settings(bootstrap)
+    with closing(Messages(settings)) as messages, Tail(settings, [topic]) as tail:
+        assert _values(messages, topic, 3) == expected
+        assert [message.value() for message in tail.messages(3, endless=False)] == expected
 
 
 def test_message_at_an_offset(bootstrap: str, topic: str) -> None:

@@ -20,7 +20,7 @@ from stream_dedup.stream.kafka.clients import (
     make_consumer,
     reading_error,
 )
-from stream_dedup.stream.kafka.places import offset_of, place_of
+from stream_dedup.stream.kafka.places import by_time, offset_of, place_of
 
 _SECONDS = 2.0  # to wait for an answer from the broker
 _POLL_SECONDS = 0.1
@@ -90,7 +90,7 @@ class Messages:
                     place = place_of(message)
                     if message.error() is not None or offset_of(message) + 1 >= to_end.get(place, 0):
                         to_end.pop(place, None)
-        return sorted(found, key=lambda message: message.timestamp()[1])[-count:]
+        return by_time(found)[-count:]
 
     def close(self) -> None:
         """Release the connection."""

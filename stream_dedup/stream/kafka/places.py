@@ -3,7 +3,7 @@
 Knows names, numbers, offsets and timestamps; knows nothing of who reads or writes.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message, TopicPartition
 
@@ -27,6 +27,24 @@ def timestamp_of(message: Message) -> int | None:
     kind, timestamp = message.timestamp()
     # A producer that gives none sends -1, which librdkafka hands over as if it were a time.
     return None if kind == TIMESTAMP_NOT_AVAILABLE or timestamp == _NO_TIMESTAMP else timestamp
+
+
+def by_time(messages: Iterable[Message]) -> list[Message]:
+    """Return messages in the order of their timestamps, each partition's in its own order.
+
+    A message counts as no older than those before it: the clock of their producer may have stepped back.
+
+    Args:
+        messages: those of a partition in order.
+    """
+    latest: dict[Place, int] = {}
+
+    def time_of(message: Message) -> int:
+        place, timestamp = place_of(message), message.timestamp()[1]
+        latest[place] = max(timestamp, latest.get(place, timestamp))
+        return latest[place]
+
+    return sorted(messages, key=time_of)
 
 
 def in_input(positions: Mapping[Place, int]) -> dict[Place, int]:

@@ -19,7 +19,7 @@ from stream_dedup.stream.kafka.clients import (
     reading_error,
 )
 from stream_dedup.stream.kafka.messages import ENDS, OFFSETS_A_MESSAGE, bounds_of
-from stream_dedup.stream.kafka.places import place_of
+from stream_dedup.stream.kafka.places import by_time, place_of
 
 _POLL_SECONDS = 0.1
 _SILENT_SECONDS = 10.0  # after which a broker that still owes existing messages counts as gone
@@ -69,7 +69,7 @@ class Tail(SelfClosing):
                 yield message
             else:
                 newest.append(message)
-        yield from sorted(newest, key=_time_of)[-last:] if last else ()
+        yield from by_time(newest)[-last:] if last else ()
         if endless:
             yield from (message for message in events if message.error() is None)
 
@@ -108,7 +108,3 @@ class Tail(SelfClosing):
             if to_end and time.monotonic() - heard > _SILENT_SECONDS:
                 told = f"nothing has arrived for {_SILENT_SECONDS:.0f} s"
                 raise BrokerError(f"cannot read {', '.join(self._topics)}: {told}: {WHERE_TO_LOOK}")
-
-
-def _time_of(message: Message) -> int:
-    return message.timestamp()[1]
