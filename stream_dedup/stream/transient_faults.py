@@ -16,6 +16,7 @@ from stream_dedup.stream.output.errors import AbortedError, StuckError
 from stream_dedup.stream.watching.meter import Meter
 
 _PAUSE_SECONDS = 0.5  # after an aborted transaction
+_SLICE_SECONDS = 0.05  # of the pause, until a stop is noticed
 _MOST_DEADLINES = 3  # that a transaction may take: sending, committing and aborting it each have one
 
 
@@ -52,7 +53,10 @@ class Aborts:
         if isinstance(error, StuckError):
             self._recurring_faults.warning("writer_renewed", error=type(error).__name__, detail=str(error))
         else:
-            self._life.stopping.wait(_PAUSE_SECONDS)
+            # A signal handler that sets the event would wait for the lock that its `wait` holds in this thread.
+            end = time.monotonic() + _PAUSE_SECONDS
+            while time.monotonic() < end and not self._life.stopping.is_set():
+                time.sleep(_SLICE_SECONDS)
 
     def end(self) -> None:
         """Note that a transaction has succeeded."""

@@ -54,3 +54,18 @@ def test_one_that_succeeds_ends_the_series(scene: _Scene) -> None:
 def test_abort_long_after_another_is_the_first_of_a_series(scene: _Scene) -> None:
     """No message may have come meanwhile, or another process may have owned the index: nothing was tried."""
     scene.abort_every(3_600.0, 100)
+
+
+def test_stop_may_come_at_any_moment_of_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its handler runs in the thread that pauses, and sets the event: no lock of the event may be held then."""
+    life = Life(10.0)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        life.stop()
+
+    monkeypatch.setattr(transient_faults, "time", Mock(**{"monotonic.return_value": _BEGIN, "sleep": sleep}))
+    monkeypatch.setattr(life.stopping, "wait", Mock(side_effect=AssertionError("holds the lock")))
+    Aborts(life, cast("Any", Mock(spec=Meter)), _DEADLINE).pause_after(_ABORTED)
+    assert len(slept) == 1
