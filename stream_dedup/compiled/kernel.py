@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any, TypeVar, cast
 
 import numba
@@ -18,6 +19,7 @@ import numba
 from stream_dedup.scratch import Scratch
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_ROOM_BYTES = 50 << 20  # a service's loops take 16 MB
 _IMPORT = re.compile(r"^from stream_dedup\.([\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
 _NAME = re.compile(r"\w+")
 
@@ -26,8 +28,8 @@ def kernel(function: _Function) -> _Function:
     """Compile a function with numba: it runs without the GIL, is cached on disk, and keeps its types for the checker.
 
     Compiled code is cached in `$NUMBA_CACHE_DIR`, or else in the user's cache directory. A cache that cannot be written
-    to, as in a container image, is used if root owns it. If there is neither, code is compiled at each start: a
-    directory that others can write to would let them run code in this process.
+    to, as in a container image, is used if root owns it. If there is neither, code is compiled at each start, as it is
+    while the disk has no room for it: a directory that others can write to would let them run code in this process.
     """
     directory = cache_directory()
     if directory is None:
@@ -53,13 +55,18 @@ def cache_directory() -> Path | None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # no permission to write, or no home directory
         return None
-    return directory if os.access(directory, os.W_OK) and directory.stat().st_uid == os.getuid() else None
+    own = os.access(directory, os.W_OK) and directory.stat().st_uid == os.getuid()
+    return directory if own and (_holds_code(directory) or disk_usage(directory).free >= _ROOM_BYTES) else None
 
 
 def is_compiled() -> bool:
     """Tell whether there is compiled code of these sources, for at least some of the loops."""
     directory = cache_directory()
-    return directory is not None and any(directory.rglob("*.nbc"))
+    return directory is not None and _holds_code(directory)
+
+
+def _holds_code(directory: Path) -> bool:
+    return any(directory.rglob("*.nbc"))
 
 
 def _cache_root() -> Path:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -48,6 +49,21 @@ def test_loop_is_compiled_once() -> None:
     assert not compiled.is_compiled()
     assert [_run(21), _run(21)] == [(42, 0), (42, 1)]
     assert compiled.is_compiled()
+
+
+@pytest.mark.parametrize("compiled_before", [False, True])
+def test_full_disk_is_no_cache_for_new_code(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, *, compiled_before: bool
+) -> None:
+    """Loops are compiled at each start then, unless their code is already there."""
+    if compiled_before:
+        assert _run(21) == (42, 0)
+        compiled.cache_directory.cache_clear()
+    before = _files(cache)
+    monkeypatch.setattr(compiled, "disk_usage", lambda _: SimpleNamespace(free=1 << 20))
+    for _ in range(2):
+        assert _run(21) == (42, int(compiled_before))
+    assert _files(cache) == before
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make what is root's")
