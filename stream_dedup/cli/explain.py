@@ -25,6 +25,7 @@ from stream_dedup.settings import Settings
 
 if TYPE_CHECKING:
     from stream_dedup.text.idf import Epoch
+    from stream_dedup.text.normal import Normaliser
 
 
 def explain_command(
@@ -95,7 +96,7 @@ def _explain_files(settings: Settings, first: Path, second: Path, state: Path | 
         out.print_json(measures.model_dump_json())
     else:
         out.print(measures_shown(measures, (first.name, second.name)))
-        out.print(differences_shown(*texts, marks=_without_colours()))
+        out.print(differences_shown(*texts, _normal(settings), marks=_without_colours()))
 
 
 def _explain_articles(settings: Settings, article: str, scope: str, other: str | None, *, as_json: bool) -> None:
@@ -108,7 +109,13 @@ def _explain_articles(settings: Settings, article: str, scope: str, other: str |
     if as_json:
         out.print_json(reason.model_dump_json())
     else:
-        out.print(reason_shown(reason, marks=_without_colours()))
+        out.print(reason_shown(reason, _normal(settings), marks=_without_colours()))
+
+
+def _normal(settings: Settings) -> "Normaliser":
+    from stream_dedup.text.normal import Normaliser
+
+    return Normaliser(simplify=settings.text.simplify, strip_html=False)  # of characters
 
 
 def _without_colours() -> bool:

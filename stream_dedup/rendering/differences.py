@@ -1,16 +1,18 @@
 """Where two texts differ: sentence by sentence and, within edited sentences, character by character.
 
-Knows texts; knows nothing of how differences are shown.
+Knows texts, and what of them counts; knows nothing of how differences are shown.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from enum import Enum
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
-_SENTENCE = re.compile(r"[^。！？；!?;\n]*[。！？；!?;\n]+|[^。！？；!?;\n]+")
+from stream_dedup.text.normal import Normaliser
+
+_ENDS = frozenset("。！？；!?;\n")
 _MOST_SENTENCES = 2_000  # compared one by one; the rest of a longer text counts as one sentence
 _MOST_CHARACTERS = 1_500  # of a passage in both texts that is compared character by character
 _LEAST_SHARED = 0.3  # share of such a passage; with less, one is not an edit of the other
@@ -32,13 +34,37 @@ class Piece(NamedTuple):
     text: str
 
 
-def differences(first: str, second: str) -> list[Piece]:
-    """Return two texts as pieces, in order: those in both and those in one only, the first's before the second's."""
-    a, b = _sentences(first), _sentences(second)
+class _Unit(NamedTuple):
+    """A character, with the blanks and the invisible and combining characters after it.
+
+    Attributes:
+        raw: as it is in the text.
+        form: what counts of it: its normal form, without blanks.
+    """
+
+    raw: str
+    form: str
+
+
+_Units = Sequence[_Unit]
+
+
+def differences(first: str, second: str, normal: Normaliser) -> list[Piece]:
+    """Return two texts as pieces, in order: those in both and those in one only, the first's before the second's.
+
+    Characters are the same if their normal forms are, and blanks do not count. What is in both is as the first has it.
+
+    Args:
+        first: text.
+        second: text.
+        normal: makes the normal forms of characters.
+    """
+    a, b = _sentences(_units(first, normal)), _sentences(_units(second, normal))
+    matcher = SequenceMatcher(None, list(map(_form, a)), list(map(_form, b)), autojunk=False)
     pieces: list[Piece] = []
-    for kind, a_from, a_to, b_from, b_to in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        one, other = "".join(a[a_from:a_to]), "".join(b[b_from:b_to])
-        pieces += [Piece(Side.BOTH, one)] if kind == "equal" else _within(one, other)
+    for kind, a_from, a_to, b_from, b_to in matcher.get_opcodes():
+        one, other = list(chain(*a[a_from:a_to])), list(chain(*b[b_from:b_to]))
+        pieces += [Piece(Side.BOTH, _raw(one))] if kind == "equal" else _within(one, other)
     return list(_joined(pieces))
 
 
@@ -65,33 +91,56 @@ def _cut(text: str, before: int, after: int) -> str:
     return f"{text[:before]} ⋯ {text[len(text) - after :]}"
 
 
-def _sentences(text: str) -> list[str]:
-    sentences = _SENTENCE.findall(text)
-    return [*sentences[:_MOST_SENTENCES], *filter(None, ["".join(sentences[_MOST_SENTENCES:])])]
+def _units(text: str, normal: Normaliser) -> list[_Unit]:
+    alone = sorted(set(text))
+    forms = zip(alone, normal.all(alone).strings(), strict=True)
+    uncounted = "".join(re.escape(character) for character, form in forms if not form.strip())
+    parts = re.findall(rf"(?:\A[{uncounted}]+)?[^{uncounted}][{uncounted}]*", text) if uncounted else list(text)
+    if not parts:
+        return [_Unit(text, "")] if text else []
+    distinct = sorted(set(parts))
+    counted = {part: "".join(form.split()) for part, form in zip(distinct, normal.all(distinct).strings(), strict=True)}
+    return [_Unit(part, counted[part]) for part in parts]
 
 
-def _within(one: str, other: str) -> list[Piece]:
-    whole = [Piece(Side.FIRST, one), Piece(Side.SECOND, other)]
+def _sentences(units: _Units) -> list[_Units]:
+    ends = [not _ENDS.isdisjoint(unit.raw + unit.form) for unit in units]
+    # A sentence ends with the last of its marks.
+    stops = [at + 1 for at, (here, after) in enumerate(pairwise([*ends, False])) if here and not after]
+    stops = [*stops[:_MOST_SENTENCES], len(units)]
+    return [units[start:stop] for start, stop in pairwise([0, *stops]) if start < stop]
+
+
+def _raw(units: _Units) -> str:
+    return "".join(unit.raw for unit in units)
+
+
+def _form(units: _Units) -> str:
+    return "".join(unit.form for unit in units)
+
+
+def _within(one: _Units, other: _Units) -> list[Piece]:
+    whole = [Piece(Side.FIRST, _raw(one)), Piece(Side.SECOND, _raw(other))]
     if not one or not other or len(one) + len(other) > _MOST_CHARACTERS:
         return whole
-    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    matcher = SequenceMatcher(None, [unit.form for unit in one], [unit.form for unit in other], autojunk=False)
     ends = {(0, 0), (len(one), len(other))}
     blocks = [
         (a, b, size)
         for a, b, size in matcher.get_matching_blocks()
-        if size >= _SHORTEST_SHARED or not ends.isdisjoint({(a, b), (a + size, b + size)})
+        if len(_form(one[a : a + size])) >= _SHORTEST_SHARED or not ends.isdisjoint({(a, b), (a + size, b + size)})
     ]
     if sum(size for _, _, size in blocks) < _LEAST_SHARED * min(len(one), len(other)):
         return whole
     return list(_between(one, other, blocks))
 
 
-def _between(one: str, other: str, blocks: Sequence[tuple[int, int, int]]) -> Iterator[Piece]:
+def _between(one: _Units, other: _Units, blocks: Sequence[tuple[int, int, int]]) -> Iterator[Piece]:
     a = b = 0
     for a_from, b_from, size in [*blocks, (len(one), len(other), 0)]:
-        yield Piece(Side.FIRST, one[a:a_from])
-        yield Piece(Side.SECOND, other[b:b_from])
-        yield Piece(Side.BOTH, one[a_from : a_from + size])
+        yield Piece(Side.FIRST, _raw(one[a:a_from]))
+        yield Piece(Side.SECOND, _raw(other[b:b_from]))
+        yield Piece(Side.BOTH, _raw(one[a_from : a_from + size]))
         a, b = a_from + size, b_from + size
 
 

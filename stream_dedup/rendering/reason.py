@@ -16,18 +16,21 @@ from stream_dedup.rendering.answers import facts, link_shown, time_shown
 from stream_dedup.rendering.differences import Piece, Side, differences, shortened
 from stream_dedup.rendering.fitting import ByWidth
 from stream_dedup.rendering.plain import escape_control, plain
+from stream_dedup.text.normal import Normaliser
 
 _BITS = 64
 _AROUND = 30  # characters in both texts shown on either side of a difference
+_UNCOUNTED = "forms of characters, blanks or invisible characters"
 _STYLES = {Side.BOTH: "dim", Side.FIRST: "red", Side.SECOND: "green"}
 _MARKS = {Side.BOTH: ("", ""), Side.FIRST: ("[-", "-]"), Side.SECOND: ("{+", "+}")}
 
 
-def reason_shown(reason: ReasonAnswer, *, marks: bool) -> RenderableType:
+def reason_shown(reason: ReasonAnswer, normal: Normaliser, *, marks: bool) -> RenderableType:
     """Return why two articles of a service are, or are not, copies.
 
     Args:
         reason: the answer.
+        normal: makes the normal forms of characters.
         marks: whether differences are marked with signs, as where there are no colours.
     """
     link = reason.decided
@@ -48,7 +51,7 @@ def reason_shown(reason: ReasonAnswer, *, marks: bool) -> RenderableType:
         told,
         Text(),
         measures_shown(reason, (reason.first.id, reason.second.id)),
-        differences_shown(*bodies, marks=marks),
+        differences_shown(*bodies, normal, marks=marks),
     )
 
 
@@ -77,17 +80,19 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
     )
 
 
-def differences_shown(first: str, second: str, *, marks: bool) -> RenderableType:
+def differences_shown(first: str, second: str, normal: Normaliser, *, marks: bool) -> RenderableType:
     """Return two texts as one, with differences highlighted and what they have in common shortened.
 
     Args:
         first: text.
         second: text.
+        normal: makes the normal forms of characters: those with the same form do not differ.
         marks: whether differences are marked with signs, as where there are no colours.
     """
-    pieces = differences(first, second)
+    pieces = differences(first, second, normal)
     if all(piece.side is Side.BOTH for piece in pieces):
-        return plain("the two texts are identical", "bold")
+        counted = "" if first == second else f", except for {_UNCOUNTED}, which do not count"
+        return plain(f"the two texts are identical{counted}", "bold")
     legend = [Piece(Side.BOTH, "differences: "), Piece(Side.FIRST, "only in the first"), Piece(Side.BOTH, ", ")]
     heading = Text("").join(_pieces([*legend, Piece(Side.SECOND, "only in the second")], marks=marks))
     return Group(heading, Text("").join(_pieces(shortened(pieces, _AROUND), marks=marks)))
