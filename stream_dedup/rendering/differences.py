@@ -10,6 +10,7 @@ from enum import Enum
 from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
+from stream_dedup.text.forms import SEPARATOR
 from stream_dedup.text.normal import Normaliser
 
 _ENDS = frozenset("。！？；!?;\n")
@@ -17,6 +18,7 @@ _MOST_SENTENCES = 2_000  # compared one by one; the rest of a longer text counts
 _MOST_CHARACTERS = 1_500  # of a passage in both texts that is compared character by character
 _LEAST_SHARED = 0.3  # share of such a passage; with less, one is not an edit of the other
 _SHORTEST_SHARED = 2  # characters; a single one between two differences is a coincidence
+_UNIT = re.compile(r"[0-9]+(?:[.,:][0-9]+)*|.", re.DOTALL)  # numbers as in fingerprint.numbers
 
 
 class Side(Enum):
@@ -35,7 +37,7 @@ class Piece(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A character, with the blanks and the invisible and combining characters after it.
+    """A character or a whole number, with the blanks and the invisible and combining characters after it.
 
     Attributes:
         raw: as it is in the text.
@@ -100,7 +102,11 @@ def _units(text: str, normal: Normaliser) -> list[_Unit]:
         return [_Unit(text, "")] if text else []
     distinct = sorted(set(parts))
     counted = {part: "".join(form.split()) for part, form in zip(distinct, normal.all(distinct).strings(), strict=True)}
-    return [_Unit(part, counted[part]) for part in parts]
+    own = [counted[part] for part in parts]
+    # One character for each part, so that a number's place in it is its place among the parts.
+    line = "".join(form if len(form) == 1 else SEPARATOR for form in own)
+    spans = [found.span() for found in _UNIT.finditer(line)]
+    return [_Unit("".join(parts[start:stop]), "".join(own[start:stop])) for start, stop in spans]
 
 
 def _sentences(units: _Units) -> list[_Units]:

@@ -113,6 +113,28 @@ def test_edited_sentence_differs_in_its_characters_alone() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("3120.55", "3098.12"), ("１２，３４５", "1 2 , 3 4 6"), ("19:30", "19:35"), ("2025", "20253")],
+    ids=["decimal", "thousands", "time", "longer"],
+)
+def test_numbers_differ_as_a_whole(first: str, second: str) -> None:
+    """A number that changed is shown whole, even where both texts have the same digits, and the same number is not."""
+    begins, ends = "沪指今天100点收报", "点，比昨天低。"
+    assert differences(f"{begins}{first}{ends}", f"{begins}{second}{ends}", _NORMAL) == [
+        Piece(Side.BOTH, begins),
+        Piece(Side.FIRST, first),
+        Piece(Side.SECOND, second),
+        Piece(Side.BOTH, ends),
+    ]
+
+
+def test_number_between_two_edits_is_in_both() -> None:
+    """A single character between two edits is a coincidence, but not a whole number."""
+    pieces = differences("今天上午石桥镇1500柳河镇举行庙会。", "今天上午东风村1500西坡村举行庙会。", _NORMAL)
+    assert Piece(Side.BOTH, "1500") in pieces
+
+
 def test_sentences_with_little_in_common_are_told_whole() -> None:
     """If two sentences share less than three tenths, they are shown as replaced, without common characters."""
     first, second = "春风吹过了整个村庄。", "股票今天又跌了不少。"
