@@ -63,6 +63,7 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
         names: of the two texts.
     """
     keys = measures.keys
+    weights = f"with the weights of IDF epoch {measures.idf_epoch}"
     verdict = Text(measures.relation or "not a copy", "bold green" if measures.relation else "bold")
     return Group(
         verdict.append(f"  {measures.verdict}", "not bold default"),
@@ -70,7 +71,7 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
         Text(f"Jaccard      {measures.jaccard:.4f}   of {measures.grams[0]} and {measures.grams[1]} n-grams"),
         Text(f"containment  {measures.containment:.4f}"),
         Text(f"cosine       {measures.cosine:.4f}   of the bit sums"),
-        Text(f"Hamming      {measures.hamming:6d}   bits {measures.differing_bits}"),
+        Text(f"Hamming      {measures.hamming:6d}   bits {measures.differing_bits} {weights}"),
         Text(f"shared keys  {keys.landmarks:6d}   landmarks, {keys.table_keys} table keys{', content' * keys.content}"),
         Text(),
         ByWidth(lambda width: _fingerprints(measures.fingerprints, names, width)),

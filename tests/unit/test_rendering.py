@@ -308,6 +308,13 @@ def test_words_are_told_under_names_that_fit() -> None:
     assert re.search(r"word +first +second\n─+\n国家统计局 +2\.1000", narrow)
 
 
+def test_distance_names_the_epoch_of_its_weights() -> None:
+    """A link decided in an earlier epoch has another Hamming distance, so the one shown names its epoch."""
+    measures = _measures(("0" * 16, "0" * 15 + "7")).model_copy(update={"hamming": 3, "idf_epoch": 41})
+    lines = _printed(measures_shown(measures, ("a", "b"))).splitlines()
+    assert [line for line in lines if re.search(r"Hamming +3\b.*epoch 41\b", line)]
+
+
 def _measures(fingerprints: tuple[str, str]) -> MeasuresAnswer:
     return MeasuresAnswer(
         relation=Relation.NEAR,
