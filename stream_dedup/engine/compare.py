@@ -142,10 +142,16 @@ def _other_particulars(rows: Rows, a: int, b: int, changed: float, limits: Limit
     both = _Common(numbers.fewer + places.fewer, numbers.same + places.same)
     other = (
         _differ(numbers, limits.numbers_min, limits)
-        or _differ(places, limits.places_min, limits)
+        or _other_places(places, limits)
         or _differ(both, limits.numbers_min, limits)
     )
     return other and changed <= limits.numbers_grams * 2.0 * (both.fewer - both.same)
+
+
+@kernel
+def _other_places(places: _Common, limits: Limits) -> bool:
+    """Tell whether two texts are about different places. Half of them is too few: all visitors go to Beijing."""
+    return places.fewer >= limits.places_min and places.same <= limits.numbers_overlap * places.fewer
 
 
 @kernel

@@ -264,8 +264,8 @@ class VerifySettings(Group):
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="Minimum share of the numbers, and of the place names, that a copy must keep; below it, the text "
-        "is a different bulletin.",
+        description="A copy keeps at least this share of the numbers, and more than this share of the place names; "
+        "otherwise the text is a different bulletin.",
     )
     numbers_min: int = Field(
         3,
@@ -276,12 +276,11 @@ class VerifySettings(Group):
         "numbers and places taken together.",
     )
     places_min: int = Field(
-        2,
+        1,
         ge=1,
         le=1000,
         json_schema_extra=unit("places"),
-        description="Places are compared only if both texts name at least this many; reposts may swap a single place "
-        "name.",
+        description="Places are compared only if both texts name at least this many.",
     )
     numbers_jaccard: float = Field(
         0.95,

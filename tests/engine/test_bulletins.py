@@ -85,9 +85,29 @@ def test_bulletins_of_a_template_are_unique_and_their_reposts_are_not(name: str)
     assert found == [str(n) for n in range(copies)]
 
 
-def test_a_place_that_a_repost_swaps_makes_no_other_bulletin() -> None:
-    """If one place name differs and all else is the same, the text is a copy: reposts do make such changes."""
-    (text, *_) = _filled(_TEMPLATES["readout"], Random(7))
+def test_a_place_alone_makes_another_bulletin() -> None:
+    """Two cities may be warned at the same hour of the same rain."""
+    (text, *_) = _filled(_TEMPLATES["warning"], Random(7))
+    (city,) = [name for name in _CITIES if name in text]
     with Deduplicator(settings=EngineSettings()) as engine:
-        engine.add(Article("1", text))
-        assert engine.add(Article("2", text.replace("北京", "上海"))).link is not None
+        decisions = engine.add_batch([Article(name, text.replace(city, name)) for name in _CITIES])
+    assert [decision.article.id for decision in decisions if decision.unique] == _CITIES
+
+
+def test_bulletins_that_share_one_of_two_places_are_others() -> None:
+    """All visitors are received in Beijing."""
+    text = "外交部长在北京同来访的{}外长举行会谈，就双边关系以及共同关心的问题深入交换意见，并会见记者。"
+    visitors = ["法国", "德国", "巴西", "埃及", "泰国", "波兰"]
+    with Deduplicator(settings=EngineSettings()) as engine:
+        decisions = engine.add_batch([Article(name, text.format(name)) for name in visitors])
+    assert [decision.article.id for decision in decisions if decision.unique] == visitors
+
+
+def test_a_place_that_is_left_out_makes_no_other_bulletin() -> None:
+    """A copy need not name all places of its original."""
+    text = next(_filled(_TEMPLATES["routes"], Random(7)))
+    kept = text.replace("途经", "途经呼和浩特、")
+    with Deduplicator(settings=EngineSettings()) as engine:
+        first, second = engine.add_batch([Article("1", kept), Article("2", text)])
+    assert first.unique
+    assert second.link is not None
