@@ -281,6 +281,7 @@ def text_of(path: Path, most: int) -> str:
     """
     from stream_dedup.ask.bounds import TooLongError
     from stream_dedup.files.readers import STANDARD_INPUT, FileFormatError, check_exists
+    from stream_dedup.text.utf8 import FROM_GBK
 
     check_exists(path)
     bytes_at_most = _BYTES_OF_A_CHARACTER * (most + 1)  # one for the mark that Windows editors put at the beginning
@@ -292,7 +293,7 @@ def text_of(path: Path, most: int) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is not valid UTF-8: {error}") from None
+        raise FileFormatError(f"{path} is not valid UTF-8: {FROM_GBK}; {error}") from None
     if len(text) > most:
         raise too_long
     if not text.strip():

@@ -13,6 +13,7 @@ import orjson
 
 from stream_dedup.counted import counted
 from stream_dedup.files.columns import ColumnsError, check_names, check_paths, nested
+from stream_dedup.text.utf8 import FROM_GBK
 
 _LONGEST = 64 << 20  # characters of one field, and of one line; the csv module's own limit is 128 KiB
 _SKIPPED = 1 << 20  # characters of the rest of a longer line, read at once
@@ -133,7 +134,7 @@ def _check_heading(heading: Sequence[str]) -> None:
     try:
         "".join(heading).encode()
     except UnicodeEncodeError:
-        raise CsvError("its heading is not valid UTF-8") from None
+        raise CsvError(f"its heading is not valid UTF-8: {FROM_GBK}") from None
 
 
 def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str], least: int) -> bytes:

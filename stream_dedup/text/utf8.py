@@ -1,9 +1,11 @@
-"""Lines of text files.
+"""Text files: their lines, and their encoding.
 
-Knows encodings; knows nothing of what the lines mean.
+Knows UTF-8; knows nothing of what the lines mean.
 """
 
 from pathlib import Path
+
+FROM_GBK = "convert GBK with iconv -f gb18030 -t utf-8"  # advice on a file that is not in UTF-8
 
 
 def utf8_lines(path: Path) -> list[str]:

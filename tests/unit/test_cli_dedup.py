@@ -291,13 +291,16 @@ def test_run_that_goes_on_with_nothing_but_dead_letters_ends_well(invoke: Invoke
     assert invoke("dedup", file, "-o", tmp_path / "other").exit_code == 2
 
 
+_NOT_UTF8 = "; records must be in UTF-8: convert GBK with iconv -f gb18030 -t utf-8"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "encoding", "advice"),
     [
         ("in.jsonl", '{"text": "今天下雨。"}', "utf-8", "; for other field names, set input.fields"),
         ("in.jsonl", '{"body": {"text": "今天下雨。"}}', "utf-8", "; for other field names, set input.fields"),
-        ("in.jsonl", '{"body": "今天下雨。"}', "gb18030", "; records must be in UTF-8"),
-        ("in.csv", "id,body\n1,今天下雨。", "gb18030", "; records must be in UTF-8"),
+        ("in.jsonl", '{"body": "今天下雨。"}', "gb18030", _NOT_UTF8),
+        ("in.csv", "id,body\n1,今天下雨。", "gb18030", _NOT_UTF8),
         ("in.jsonl", '{"body": "今天下雨。"', "utf-8", ""),
     ],
 )
@@ -310,6 +313,15 @@ def test_run_of_nothing_but_dead_letters_tells_what_its_reasons_ask_for(
     result = invoke("dedup", file, "-o", tmp_path / "out")
     assert result.exit_code == 2
     assert one_line(result.stderr).endswith(f"error: no record could be judged: see dead.jsonl{advice}")
+
+
+def test_heading_in_gbk_is_refused_with_the_way_out(invoke: Invoke, tmp_path: Path) -> None:
+    """A Chinese heading as older Windows programs write it is told with the command that converts the file."""
+    file = tmp_path / "in.csv"
+    file.write_text("编号,正文\n1,今天下雨。\n", encoding="gb18030")
+    result = invoke("dedup", file, "-o", tmp_path / "out")
+    told = "its heading is not valid UTF-8: convert GBK with iconv -f gb18030 -t utf-8"
+    assert (result.exit_code, one_line(result.stderr).endswith(told)) == (2, True)
 
 
 def test_state_that_is_a_file_is_refused(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
