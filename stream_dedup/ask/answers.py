@@ -125,6 +125,7 @@ class SimilarAnswer(Answer):
 
     id: str
     relation: Relation | None = Field(description="What the text would be to it; null if it would not be a copy.")
+    ground: VerdictReason = Field(description="The reason: the relation, or why there is none.")
     jaccard: float
     containment: float
     hamming: int | None

@@ -31,7 +31,7 @@ from stream_dedup.ask.similar import SimilarArticle, query_of, similar_articles
 from stream_dedup.ask.texts import Texts
 from stream_dedup.ask.warming import warm_up
 from stream_dedup.closing import SelfClosing
-from stream_dedup.engine.explain import Explainer
+from stream_dedup.engine.explain import Explainer, ground_of
 from stream_dedup.engine.versions import load_records
 from stream_dedup.engine.window import Window
 from stream_dedup.files.run_positions import runs_of
@@ -316,6 +316,7 @@ class QueryService(SelfClosing):
             SimilarAnswer(
                 id=id_of(one.name),
                 relation=one.relation,
+                ground=ground_of(one.relation, one.jaccard, one.containment, one.smallest, self._settings),
                 jaccard=round(one.jaccard, 4),
                 containment=round(one.containment, 4),
                 hamming=one.hamming,

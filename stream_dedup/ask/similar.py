@@ -34,6 +34,7 @@ class SimilarArticle:
         jaccard: estimate.
         containment: estimate.
         hamming: distance of the fingerprints; None if the stored one was not segmented into words.
+        smallest: n-grams of the text with fewer of them.
     """
 
     name: str
@@ -42,6 +43,7 @@ class SimilarArticle:
     jaccard: float
     containment: float
     hamming: int | None
+    smallest: int
 
     @property
     def overlap(self) -> float:
@@ -145,4 +147,5 @@ def _similar_article(candidates: Candidates, row: int, match: Match, *, segmente
         float(match.jaccard),
         float(match.containment),
         int(match.hamming) if segmented else None,
+        int(candidates.rows.sizes[[row, len(candidates.names)]].min()),
     )

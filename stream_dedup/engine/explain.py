@@ -124,7 +124,7 @@ class Explainer:
         sizes = features.sketches.sizes
         ground = VerdictReason.NO_CONTENT
         if not bare:
-            ground = _ground(relation, match.jaccard, match.containment, int(sizes.min()), self._settings)
+            ground = ground_of(relation, match.jaccard, match.containment, int(sizes.min()), self._settings)
         return Explanation(
             relation,
             ground,
@@ -174,9 +174,18 @@ def explain(
     return Explainer(settings).explain(*articles, epoch or Epoch(), top=top)
 
 
-def _ground(
+def ground_of(
     relation: Relation | None, jaccard: float, containment: float, smallest: int, settings: EngineSettings
 ) -> VerdictReason:
+    """Return why two texts with content are, or are not, copies.
+
+    Args:
+        relation: of one to the other; None if neither is a copy.
+        jaccard: estimate.
+        containment: estimate.
+        smallest: number of n-grams of the text with fewer of them.
+        settings: settings of the engine.
+    """
     verify = settings.verify
     if relation is not None:
         return VerdictReason(relation)

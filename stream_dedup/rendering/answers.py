@@ -143,7 +143,7 @@ def similar_shown(similar: SimilarAnswers) -> RenderableType:
     for one in similar.articles:
         table.add(
             plain(one.id),
-            plain(one.relation or "not a copy", "" if one.relation else "dim"),
+            plain(one.relation or f"not a copy: {one.ground.replace('_', ' ')}", "" if one.relation else "dim"),
             share_shown(one.jaccard),
             share_shown(one.containment),
             _number(one.hamming),

@@ -118,6 +118,22 @@ def test_decision_is_that_of_the_engine_along_a_chain_of_edits(tmp_path: Path) -
     assert (answer.articles[0].id, answer.articles[0].relation) == ("drifted", "near")
 
 
+def test_similar_bulletin_is_told_from_a_copy_by_its_ground(tmp_path: Path) -> None:
+    """A bulletin with other numbers is above both thresholds, and no copy: the answer says that it is the template."""
+    bulletin = (
+        "最高气温{}度，最低气温{}度，相对湿度百分之{}，风力{}级，空气质量指数为{}。请市民合理安排出行，注意防晒和补水，"
+        "老人和儿童尽量避免在午后外出。监测站将继续发布信息，欢迎通过热线和网站查询，并以当地气象台的最新预报为准。"
+    )
+    monday, tuesday = bulletin.format(31, 22, 60, 3, 45), bulletin.format(12, 8, 77, 5, 91)
+    settings = _settings(tmp_path / "state")
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        engine.add(Article("monday", monday))
+        with QueryService(settings) as queries:
+            other, same = (queries.similar(Article("?", body)).articles[0] for body in (tuesday, monday))
+    assert min(other.jaccard / settings.verify.near_jaccard, other.containment / settings.verify.min_containment) > 1
+    assert (other.relation, other.ground, same.relation, same.ground) == (None, "template", "exact", "exact")
+
+
 def test_nothing_is_remembered_of_a_question(engine: Deduplicator, tmp_path: Path) -> None:
     """Asking about a text does not make it known."""
     article = Article("asked", "这是一篇只被问过、从来没有进入过数据流的文章，里面有足够多的词语。" * 3)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from stream_dedup.article import Relation, Source
+from stream_dedup.article import Relation, Source, VerdictReason
 from stream_dedup.ask.answers import (
     ClusterAnswer,
     KeysAnswer,
@@ -347,11 +347,12 @@ def test_disagreement_is_told_with_both_decisions() -> None:
 
 
 def test_similar_articles_are_in_columns_too() -> None:
-    """A text similar to two articles gives a row for each; one that is not a copy is labelled so."""
+    """A text similar to two articles gives a row for each; one that is not a copy is labelled so, with the reason."""
     articles = [
         SimilarAnswer(
             id=name,
             relation=relation,
+            ground=ground,
             jaccard=0.5,
             containment=0.75,
             hamming=None,
@@ -361,12 +362,15 @@ def test_similar_articles_are_in_columns_too() -> None:
             published_at=None,
             message=None,
         )
-        for name, relation in (("一", Relation.NEAR), ("two", None))
+        for name, relation, ground in (
+            ("一", Relation.NEAR, VerdictReason.NEAR),
+            ("two", None, VerdictReason.TOO_LITTLE),
+        )
     ]
     printed = _printed(similar_shown(SimilarAnswers(decision="duplicate", articles=articles, unseen_entries=7)))
     rows = [line for line in printed.splitlines() if "0.75" in line]
     assert len({_width(row[: row.index("0.75")]) for row in rows}) == 1
-    assert "not a copy" in rows[1]
+    assert "not a copy: too little" in rows[1]
     assert "7 new entries cannot be searched yet" in printed
 
 
