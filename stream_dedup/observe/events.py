@@ -232,6 +232,14 @@ _KAFKA = (
         limited=True,
     ),
     Event(
+        "partitions_elsewhere",
+        "warning",
+        "Another member of the consumer group reads some of the input, so this index does not see all articles.",
+        ("error", "partitions", "first"),
+        "`kafka-consumer-groups --describe --members` tells who: stop it, or give one of the two another `input.group`",
+        limited=True,
+    ),
+    Event(
         "ownership_waits",
         "warning",
         "The owner group cannot be reached at the moment.",

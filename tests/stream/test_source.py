@@ -236,6 +236,52 @@ def test_group_knows_where_the_state_stands(bootstrap: str) -> None:
         wait_until(lambda: _committed(bootstrap, topics, 2) == [4, 2], "the group is told")
 
 
+def test_another_reader_of_the_group_is_told(bootstrap: str) -> None:
+    """Two indexes with one group would each see some of the articles, and take copies of the others for new."""
+    topics = named_topics()
+    settings = _settings(bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=100")
+    create_topic(bootstrap, topics.input, 2)
+
+    def told() -> list[MutableMapping[str, Any]]:
+        return [event for event in logged if event["event"] == "partitions_elsewhere"]
+
+    with capture_logs() as logged, closing(Source(settings, {})) as source:
+        batch, stopping = source.batch(), threading.Event()
+        await_partitions(source, 2)
+        for _ in range(5):
+            time.sleep(0.15)
+            source.take(batch, stopping)
+        assert not told()
+        with closing(Source(_settings(bootstrap, topics), {})) as other:
+            await_shared(source, other)
+
+            def look() -> bool:
+                source.take(batch, stopping)
+                other.keep_alive()
+                return bool(told())
+
+            wait_until(look, "the warning")
+            (place,) = other.assigned
+    (event,) = told()
+    assert (event["partitions"], event["first"]) == (1, f"{place[0]}/{place[1]}")
+
+
+def test_batch_is_bounded_by_its_bytes(bootstrap: str) -> None:
+    """A batch is full once its values have `commit.bytes`, however few they are: the bound on the memory it takes."""
+    topics = named_topics()
+    settings = _settings(
+        bootstrap, topics, "commit.articles=1000", f"commit.bytes={1 << 20}", "commit.interval_ms=10000"
+    )
+    create_topic(bootstrap, topics.input, 1)
+    produce(bootstrap, topics.input, [Incoming(b"%04d" % number * 5_000) for number in range(200)])
+    with closing(Source(settings, {})) as source:
+        batch, stopping = source.batch(), threading.Event()
+        read_until(source, batch, lambda: batch.size >= 1 << 20)
+        assert not source.take(batch, stopping), "it takes no more"
+        source.take_at_once(batch)
+        assert sum(len(message) for message in batch.messages) < 3 << 20, "the last piece of 64 is taken whole"
+
+
 def _committed(bootstrap: str, topics: Topics, partitions: int) -> list[int]:
     places = [TopicPartition(topics.input, partition) for partition in range(partitions)]
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as consumer:

@@ -3,6 +3,7 @@
 Expected values are what was given to the serializers, or bytes built by hand from the formats' specifications.
 """
 
+import base64
 import errno
 import json
 import math
@@ -408,6 +409,24 @@ def test_message_is_found_by_its_indexes() -> None:
     assert _refused(one, "protobuf", value[:5] + b"\xff" * 9).reason is Reason.INVALID_FRAME
 
 
+def test_field_that_is_not_set_has_its_declared_default() -> None:
+    """In proto2 a field may declare one; a field without is missing."""
+    from google.protobuf import descriptor_pb2  # noqa: PLC0415  # an optional extra
+
+    file = descriptor_pb2.FileDescriptorProto(name="old.proto", syntax="proto2")
+    fields = descriptor_pb2.FieldDescriptorProto
+    message = file.message_type.add(name="A")
+    for number, (name, default) in enumerate({"body": None, "source": "甲报", "title": None}.items(), 1):
+        field = message.field.add(name=name, number=number, type=fields.TYPE_STRING, label=fields.LABEL_OPTIONAL)
+        if default is not None:
+            field.default_value = default
+    client = mock_registry()
+    key = register(client, "PROTOBUF", base64.b64encode(file.SerializeToString()).decode())
+    value = struct.pack(">BI", 0, key) + b"\0" + b"\x0a\x03abc"
+    found = article(decoder(client), "protobuf", value)
+    assert (found.body, found.source, found.title) == ("abc", "甲报", "")
+
+
 def test_first_message_may_be_told_by_a_single_nought() -> None:
     """Serializers shorten the index of the first message to a single zero byte."""
     client = mock_registry()
@@ -467,8 +486,6 @@ def test_timestamp_out_of_bounds_is_a_dead_letter() -> None:
 
 def test_files_may_import_others() -> None:
     """References in the registry are a file's imports, at any depth."""
-    import base64  # noqa: PLC0415  # here alone
-
     from google.protobuf import descriptor_pb2  # noqa: PLC0415  # the same
 
     client = mock_registry()

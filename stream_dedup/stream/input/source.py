@@ -100,6 +100,7 @@ class Source:
         self._look_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
         self._look_at = -math.inf
         self._topics: list[str] = []
+        self._elsewhere: set[Place] = set()  # partitions that another member had at the last look
         self._recurring_faults = RecurringFaults()
         self._fault: KafkaError | None = None
         self._polled_at = time.monotonic()
@@ -134,7 +135,33 @@ class Source:
         if fault is not None:
             self._recurring_faults.warning("input_waits", error=fault.name(), detail=fault.str())
         self._subscribe(topics)
+        self._look_for_other_readers()
         self._look_at = time.monotonic() + pause
+
+    def _look_for_other_readers(self) -> None:
+        """Warn of partitions that are not this process's from one look to the next: copies of what is in them are lost.
+
+        Another index with the same group has them, or some other program. Partitions that were just added, or are
+        being handed over, have come by the next look.
+        """
+        if not self.assigned:
+            return
+        try:
+            existing = self._consumer.list_topics(timeout=_ANSWER_SECONDS).topics
+        except KafkaException:
+            return  # reading will tell
+        there = {
+            (topic, partition)
+            for topic in self._topics
+            if topic in existing
+            for partition in existing[topic].partitions
+        }
+        before, self._elsewhere = self._elsewhere, there - self.assigned
+        if kept := sorted(before & self._elsewhere):
+            first = f"{kept[0][0]}/{kept[0][1]}"
+            self._recurring_faults.warning(
+                "partitions_elsewhere", error="shared_group", partitions=len(kept), first=first
+            )
 
     def _subscribe(self, topics: list[str]) -> None:
         if topics == self._topics:
