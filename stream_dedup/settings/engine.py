@@ -265,7 +265,7 @@ class VerifySettings(Group):
         le=1,
         json_schema_extra=unit("share"),
         description="A copy keeps at least this share of the numbers, and more than this share of the place names; "
-        "otherwise the text is a different bulletin.",
+        "otherwise the text is a different bulletin. With 0, neither is compared.",
     )
     numbers_min: int = Field(
         3,

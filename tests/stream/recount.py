@@ -86,7 +86,7 @@ class _Book:
         else:
             if self._homes.get(name) != home:
                 self._leave(name)
-            self._join(home, name, link["source"])
+            self._join(home, name, link["source"] or "")
 
     def _join(self, home: str, name: str, source: str) -> None:
         self.clusters.setdefault(home, {})[name] = source

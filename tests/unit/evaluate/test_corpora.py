@@ -4,7 +4,7 @@ from pathlib import Path
 
 import orjson
 
-from tests.benchmarks.corpora import RawArticle, english, half, mixed, people, posts, reports, write
+from tests.benchmarks.corpora import HALVES, RawArticle, corpora, english, mixed, people, posts, reports, write
 
 _BODY = "本报/r 讯/n 图书馆/n 开放/v 。/w " * 20
 _TAGGED = f"""\
@@ -48,14 +48,27 @@ def test_mixed_texts_have_both_languages() -> None:
     assert made[1].body.split("\n")[:3] == ["第一段。", "The first sentence is here.", "第二段。"]
 
 
-def test_the_halves_part_the_corpus(tmp_path: Path) -> None:
-    """Each article is in exactly one file, chosen by its id alone, and times ascend."""
-    articles = [RawArticle(f"x-{number}", "", "正文") for number in range(40)]
-    write("x", articles, tmp_path)
-    lines = {
-        name: [orjson.loads(line) for line in (tmp_path / f"x.{name}.jsonl").read_bytes().splitlines()]
-        for name in ("tune", "report")
-    }
-    assert all(half(line["id"]) == name for name, each in lines.items() for line in each)
-    assert sum(map(len, lines.values())) == len({line["id"] for each in lines.values() for line in each}) == 40
-    assert all(each == sorted(each, key=lambda line: line["published_at"]) for each in lines.values())
+def test_the_halves_part_all_that_the_corpora_are_made_of() -> None:
+    """No text of one half is part of any corpus of the other, be it long reports or texts in two languages."""
+    chinese = [RawArticle(f"c-{number}", "标题", f"第{number}篇。" * 1_000) for number in range(40)]
+    foreign = [RawArticle(f"e-{number}", "", f"Story {number} begins here. It goes on.") for number in range(20)]
+    reviews = [f"第 {number} 条 comment about the laptop and its keyboard，都说很好用，推荐" for number in range(40)]
+    halves = {name: corpora(chinese, foreign, reviews, name) for name in HALVES}
+    assert all(
+        made[corpus] for made in halves.values() for corpus in ("people", "posts", "english", "reports", "mixed")
+    )
+    bodies = {name: "\n".join(one.body for some in made.values() for one in some) for name, made in halves.items()}
+    marks = [f"第{number}篇。" for number in range(40)] + [f"Story {number} begins" for number in range(20)]
+    marks += [f"第 {number} 条" for number in range(40)]
+    owners = [[name for name in HALVES if mark in bodies[name]] for mark in marks]
+    assert all(len(owner) <= 1 for owner in owners)
+    assert sum(map(bool, owners)) > 80, "but for remainders, all are in one"
+
+
+def test_times_of_a_half_ascend(tmp_path: Path) -> None:
+    """They are spread over a month in the order of the articles."""
+    write("x", [RawArticle(f"x-{number}", "", "正文") for number in range(40)], tmp_path / "x.jsonl")
+    lines = [orjson.loads(line) for line in (tmp_path / "x.jsonl").read_bytes().splitlines()]
+    assert [line["id"] for line in lines] == [f"x-{number}" for number in range(40)]
+    assert len({line["published_at"] for line in lines}) == 40
+    assert lines == sorted(lines, key=lambda line: line["published_at"])
