@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from stream_dedup.decode import Decoder, Reason
 from stream_dedup.settings import InputSettings, Settings
 from stream_dedup.stream.input import decoded
+from tests.unit.arrived import ArrivedMessage
 
 _TEXT = "独家报道：花椒树上的空中小道"
 _SECRET = r"""top\ "secret" of '26"""  # noqa: S105  # invented; the two formats escape it differently
@@ -240,35 +241,10 @@ class _Broken(Decoder):
         raise LookupError(f"cannot read {(value or b'').decode()}")
 
 
-class _Message:
-    """A message, as far as decoding needs one."""
-
-    def value(self) -> bytes:
-        return _TEXT.encode()
-
-    def key(self) -> None:
-        return None
-
-    def headers(self) -> None:
-        return None
-
-    def topic(self) -> str:
-        return "in"
-
-    def partition(self) -> int:
-        return 1
-
-    def offset(self) -> int:
-        return 7
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 2
-
-
 def test_faults_in_decoding_are_told_without_the_article() -> None:
     """The event gives the place, once for many messages; only the dead letter has the exception's message."""
     with capture_logs() as lines:
-        found = decoded.decode_all([_Message()] * 3, _Broken(InputSettings()), 0)  # type: ignore[list-item]
+        found = decoded.decode_all([ArrivedMessage(_TEXT.encode())] * 3, _Broken(InputSettings()), 0)  # type: ignore[list-item]
     assert [error.reason for _, error in found.dead] == [Reason.INTERNAL] * 3
     assert _TEXT in str(found.dead[0][1])
     told = [line for line in lines if line["log_level"] != "debug"]
