@@ -119,43 +119,35 @@ class Source:
         if time.monotonic() < self._look_at:
             return
         self._positions.check(self.assigned)
-        pause = self._look_seconds
-        existing: Collection[str] = self._topics
+        pause, waits = self._look_seconds, any(map(is_expression, self._settings.input.topics))
+        existing: Mapping[str, Collection[int]] | None = None  # partitions by topic
         fault: KafkaError | None = None
         try:
-            if any(map(is_expression, self._settings.input.topics)):
-                existing = self._consumer.list_topics(timeout=_ANSWER_SECONDS).topics
+            if waits or self.assigned:
+                listed = self._consumer.list_topics(timeout=_ANSWER_SECONDS).topics
+                existing = {name: topic.partitions for name, topic in listed.items()}
         except KafkaException as error:
-            fault = error.args[0]
-            pause = min(pause, _AGAIN_SECONDS)
-        topics = matching_topics(self._settings, existing)
+            # Named topics need no answer: if they cannot be read, reading will tell.
+            if waits:
+                fault, pause = error.args[0], min(pause, _AGAIN_SECONDS)
+        topics = matching_topics(self._settings, self._topics if existing is None else existing)
         if not topics and fault is None:
             told = f"no topic matches {', '.join(self._settings.input.topics)}"
             fault = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, told)
         if fault is not None:
             self._recurring_faults.warning("input_waits", error=fault.name(), detail=fault.str())
         self._subscribe(topics)
-        self._look_for_other_readers()
+        if existing is not None and self.assigned:
+            self._tell_of_other_readers(existing)
         self._look_at = time.monotonic() + pause
 
-    def _look_for_other_readers(self) -> None:
+    def _tell_of_other_readers(self, existing: Mapping[str, Collection[int]]) -> None:
         """Warn of partitions that are not this process's from one look to the next: copies of what is in them are lost.
 
         Another index with the same group has them, or some other program. Partitions that were just added, or are
         being handed over, have come by the next look.
         """
-        if not self.assigned:
-            return
-        try:
-            existing = self._consumer.list_topics(timeout=_ANSWER_SECONDS).topics
-        except KafkaException:
-            return  # reading will tell
-        there = {
-            (topic, partition)
-            for topic in self._topics
-            if topic in existing
-            for partition in existing[topic].partitions
-        }
+        there = {(topic, partition) for topic in self._topics for partition in existing.get(topic, ())}
         before, self._elsewhere = self._elsewhere, there - self.assigned
         if kept := sorted(before & self._elsewhere):
             first = f"{kept[0][0]}/{kept[0][1]}"
