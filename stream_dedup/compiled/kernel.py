@@ -28,8 +28,8 @@ def kernel(function: _Function) -> _Function:
     """Compile a function with numba: it runs without the GIL, is cached on disk, and keeps its types for the checker.
 
     Compiled code is cached in `$NUMBA_CACHE_DIR`, or else in the user's cache directory. A cache that cannot be written
-    to, as in a container image, is used if root owns it. If there is neither, code is compiled at each start, as it is
-    while the disk has no room for it: a directory that others can write to would let them run code in this process.
+    to, as in a container image, is used if root owns it. If there is neither, code is compiled at each start: a
+    directory that others can write to would let them run code in this process. So it is while a new cache has no room.
     """
     directory = cache_directory()
     if directory is None:

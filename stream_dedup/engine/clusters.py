@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from stream_dedup.counted import most_first
-from stream_dedup.index.records.records import NOT_INDEXED, UNKNOWN_TIME, has_expired
+from stream_dedup.index.records.records import NOT_INDEXED, UNKNOWN_TIME, has_expired, time_number
 from stream_dedup.output_fields import iso, scope_json
 from stream_dedup.scope import id_of, scope_of
 from stream_dedup.settings import ClusterSettings
@@ -304,7 +304,7 @@ def _bounded(members: tuple[Member, ...], canonical: Member, policy: Policy, cut
 
     rest = [member for member in members if member is not canonical]
     rest = (
-        [member for member in rest if member.seen_ms is not None and has_expired(member.seen_ms, cutoff_ms)]
+        [member for member in rest if has_expired(time_number(member.seen_ms), cutoff_ms)]
         or [member for member in rest if member.entry == NOT_INDEXED]
         or [member for member in rest if not member.active]
         or rest

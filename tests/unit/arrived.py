@@ -10,11 +10,13 @@ class ArrivedMessage:
     Args:
         content: its value.
         timestamp_ms: when it was written, milliseconds since 1970 in UTC.
+        offset: where it is in its partition.
     """
 
-    def __init__(self, content: bytes, timestamp_ms: int = 2) -> None:
+    def __init__(self, content: bytes, timestamp_ms: int = 2, offset: int = 7) -> None:
         self._content = content
         self._timestamp_ms = timestamp_ms
+        self._offset = offset
 
     def value(self) -> bytes:
         """Return the value."""
@@ -35,8 +37,8 @@ class ArrivedMessage:
         return 1
 
     def offset(self) -> int:
-        """Return an offset."""
-        return 7
+        """Return where it is in its partition."""
+        return self._offset
 
     def timestamp(self) -> tuple[int, int]:
         """Return the kind of the timestamp, that of its producer, and the timestamp."""

@@ -11,35 +11,9 @@ from stream_dedup.ask import texts
 from stream_dedup.ask.texts import LostTextError, Texts
 from stream_dedup.decode import Decoder
 from stream_dedup.settings import InputSettings
+from tests.unit.arrived import ArrivedMessage
 
 _ROOM = 400  # characters
-
-
-@dataclass
-class _Message:
-    place: int
-    body: str
-
-    def value(self) -> bytes:
-        return orjson.dumps({"body": self.body})
-
-    def key(self) -> None:
-        """Return that it has none."""
-
-    def headers(self) -> None:
-        """Return that it has none."""
-
-    def topic(self) -> str:
-        return "in"
-
-    def partition(self) -> int:
-        return 0
-
-    def offset(self) -> int:
-        return self.place
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1_760_000_000_000
 
 
 @dataclass
@@ -51,7 +25,10 @@ class _Messages:
 
     def at(self, origin: Origin) -> Any:  # noqa: ANN401  # what stands for a message
         self.read.append(origin.offset)
-        return _Message(origin.offset, "字" * self.lengths[origin.offset]) if self.lengths[origin.offset] else None
+        if not self.lengths[origin.offset]:
+            return None
+        content = orjson.dumps({"body": "字" * self.lengths[origin.offset]})
+        return ArrivedMessage(content, 1_760_000_000_000, origin.offset)
 
 
 def _reads(monkeypatch: pytest.MonkeyPatch, lengths: list[int], asked: list[int]) -> list[int]:
