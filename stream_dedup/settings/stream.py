@@ -47,7 +47,8 @@ class FieldSettings(Group):
     published_at: str = Field(
         "published_at",
         min_length=1,
-        description="Path of the publication time: ISO 8601, or seconds or milliseconds since 1970.",
+        description="Path of the publication time: ISO 8601, the forms of Chinese sites or of RSS, or seconds or "
+        "milliseconds since 1970.",
     )
     deleted: str = Field(
         "deleted", min_length=1, description="Path of a flag; true withdraws the article with that id or URL."

@@ -3,6 +3,7 @@
 Knows heartbeats and how long a stop waits; knows nothing of the steps that take long.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ import structlog
 
 from stream_dedup.observe.health import Awaited, Health
 
+_OVERDUE_SECONDS = 5.0  # an answer of a broker that works takes a hundredth of it
+_APART_SECONDS = 3.0  # between two calls while an answer is awaited, at most
 _STOP_SECONDS = 3.0  # for the last commit, of the ten seconds that a stop may take: closing needs the rest
 
 Call = Callable[[], None]
@@ -38,6 +41,7 @@ class Life:
         self.health = Health(stuck_seconds)
         self.stopping = threading.Event()
         self._stopping_since: float | None = None
+        self._unanswered_since = self._unanswered_last = -math.inf
         self._at_heartbeat: tuple[Call, ...] = ()
         self._when_polled: tuple[Call, ...] = ()
 
@@ -101,6 +105,21 @@ class Life:
         """
         self.health.set_waiting_for(Awaited.BROKER)
         self.heartbeat()
+
+    def wait_for_answer(self) -> None:
+        """Show signs of life while the broker owes an answer, and tell the probes if it has owed one for too long.
+
+        Raises:
+            StoppedError: as for `heartbeat`.
+        """
+        now = time.monotonic()
+        if now - self._unanswered_last > _APART_SECONDS:
+            self._unanswered_since = now
+        self._unanswered_last = now
+        if now - self._unanswered_since > _OVERDUE_SECONDS:
+            self.wait_for_broker()
+        else:
+            self.heartbeat()
 
     def raise_if_stopping(self, what: str) -> None:
         """End a long step that can be resumed, if a stop was requested.

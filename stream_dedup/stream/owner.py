@@ -80,7 +80,7 @@ class Owner:
         ):
             changelog = parts.names.changelog
             writer = make_writer(
-                self._settings, changelog, life.heartbeat, producer_statistics, partial(self._asked, term)
+                self._settings, changelog, life.wait_for_answer, producer_statistics, partial(self._asked, term)
             )
             closers.append(writer.close)
             writer.open()

@@ -102,6 +102,22 @@ def test_probes_say_that_the_broker_is_awaited(run: Run) -> None:
     run.check()
 
 
+@LONG
+def test_probes_say_that_a_commit_waits_for_the_broker(run: Run) -> None:
+    """Long before the commit is given up: until then its process owns the index, and decides nothing."""
+    proxy = run.stage.proxy
+    with run.replica("one", "commit.articles=10", bootstrap=proxy.address) as replica, ExitStack() as leaving:
+        leaving.callback(proxy.set, PASS)
+        run.progress.wait(SIZE // 4, [replica.start()])
+        proxy.set(BLACK_HOLE)
+        wait_until(lambda: _readiness(replica) == "waiting for the broker\n", "it says so")
+        assert (replica.role, replica.service.events("transaction_aborted")) == ("active", [])
+        proxy.set(PASS)
+        run.progress.finish([replica])
+        replica.stop()
+    run.check()
+
+
 def _readiness(replica: Replica) -> str:
     return replica.service.ask("/readyz").text
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka.cimpl import NewPartitions
 
 from stream_dedup.index.records.ledger import load_positions
 from stream_dedup.index.stores.rocks import RocksStore
@@ -18,7 +19,17 @@ from tests.engine.samples import bodies
 from tests.stream.messages import article, produce
 from tests.stream.records import Outputs, collect, read_topics
 from tests.stream.service import Service
-from tests.stream.topics import changelogs, create_topic, delete_topic, existing_topics, fresh_topics, named_topics
+from tests.stream.topics import (
+    ADMIN_SECONDS,
+    admin_of,
+    changelogs,
+    create_topic,
+    delete_topic,
+    existing_topics,
+    fresh_topics,
+    named_topics,
+    partitions_of,
+)
 from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -102,6 +113,37 @@ def test_regular_expression_reads_topics_created_later(patterned: Patterned) -> 
 def test_lag_is_zero_behind_a_transaction(patterned: Patterned) -> None:
     """The lag becomes 0 even if a partition ends with the marker of a transaction."""
     assert patterned.lags == [0.0] * 5
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+def test_partitions_that_are_added_are_read_whole(bootstrap: str, tmp_path: Path, guarantee: str) -> None:
+    """While the service runs, or before a start: from their beginning, and their copies are found in all others."""
+    topics, texts = fresh_topics(bootstrap), bodies()
+    flags = (f"commit.guarantee={guarantee}", "kafka.topic.metadata.refresh.interval.ms=200")
+
+    def add(partitions: int, *names: str) -> None:
+        admin = admin_of(bootstrap)
+        admin.create_partitions([NewPartitions(topics.input, partitions)])[topics.input].result(ADMIN_SECONDS)
+        wait_until(lambda: len(partitions_of(admin, topics.input)) == partitions, "the broker lists the partitions")
+        sent = [replace(article(name, texts[int(name[-1])]), partition=partitions - 1) for name in names]
+        produce(bootstrap, topics.input, sent)
+
+    produce(bootstrap, topics.input, [article("one-0", texts[0])])
+    with Service(tmp_path, bootstrap, topics, *flags) as service:
+        collect(bootstrap, topics, 1, service)
+        add(2, "two-0", "two-1")
+        collect(bootstrap, topics, 3, service)
+        service.stop()
+    add(3, "three-0", "three-1", "three-2")
+    with Service(tmp_path, bootstrap, topics, *flags) as service:
+        outputs = collect(bootstrap, topics, 6, service)
+        service.stop()
+    assert sorted((record.key or b"").decode() for record in outputs.unique) == ["one-0", "three-2", "two-1"]
+    assert {name: link["duplicate_of"] for name, link in outputs.links().items()} == {
+        "two-0": "one-0",
+        "three-0": "one-0",
+        "three-1": "two-1",
+    }
 
 
 @pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])

@@ -4,6 +4,7 @@ Knows topics and processes; what counts as a disagreement is tested in tests/uni
 """
 
 import json
+import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -188,6 +189,31 @@ def test_a_shadow_goes_on_after_a_stop_and_begins_anew_after_a_gap(bootstrap: st
     with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
         wait_until(lambda: bool(service.events("shadow_begins")), "the shadow begins anew")
         assert service.events("shadow_begins")[0]["judged"] > 0
+
+
+def test_a_shadow_that_is_behind_begins_anew(bootstrap: str, tmp_path: Path) -> None:
+    """A kill between the live commit and the shadow's leaves one that would miss messages for good."""
+    topics = fresh_topics(bootstrap)
+    third = len(_MESSAGES) // 3
+    behind = tmp_path / "behind"
+    for part in range(2):
+        produce(bootstrap, topics.input, _MESSAGES[part * third : (part + 1) * third])
+        with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
+            collect(bootstrap, topics, (part + 1) * third, service)
+            service.stop()
+        if not part:
+            shutil.copytree(tmp_path / "state" / "shadow", behind)
+    shutil.rmtree(tmp_path / "state" / "shadow")
+    behind.rename(tmp_path / "state" / "shadow")
+    produce(bootstrap, topics.input, _MESSAGES[2 * third :])
+    with Service(tmp_path, bootstrap, topics, *_flags(topics)) as service:
+        collect(bootstrap, topics, len(_MESSAGES), service)
+        (discarded,), (begun,) = service.events("shadow_discarded"), service.events("shadow_begins")
+        assert 0 < discarded["judged"] < discarded["live"] == begun["judged"]
+        judged = sum(isinstance(item, Article) for item in _items(bootstrap, topics)) - begun["judged"]
+        wait_until(lambda: sum(_counted(service)) >= judged, "it judges what came since")
+        assert (sum(_counted(service)), service.events("shadow_goes_on")) == (judged, [])
+        service.stop()
 
 
 def test_what_fails_in_the_shadow_does_not_end_the_stream(bootstrap: str, tmp_path: Path) -> None:

@@ -133,6 +133,13 @@ def test_body_alone_is_enough() -> None:
         (_escaped(id="a\ud83d"), Reason.INVALID_ID),
         (_message(published_at="前天晚上"), Reason.INVALID_TIME),
         (_message(published_at="2026-13-01"), Reason.INVALID_TIME),
+        (_message(published_at="2026/2/30"), Reason.INVALID_TIME),
+        (_message(published_at="2026年1月5日 25:00"), Reason.INVALID_TIME),
+        (_message(published_at="2026-1-158:30"), Reason.INVALID_TIME),  # the 15th or the 1st
+        (_message(published_at="10/18/2026"), Reason.INVALID_TIME),  # or in another country 18/10/2026
+        (_message(published_at="1月5日 8:30"), Reason.INVALID_TIME),
+        (_message(published_at="Sun, 18 Oct 2026 20:00:00 CST"), Reason.INVALID_TIME),  # China's, or America's
+        (_message(published_at="Sun, 18 Brumaire 2026 20:00:00"), Reason.INVALID_TIME),
         (_message(published_at="1500-01-01T00:00:00Z"), Reason.INVALID_TIME),
         (_message(published_at="0001-01-01T00:00:00+14:00"), Reason.INVALID_TIME),
         (_message(published_at=-3_000_000_000), Reason.INVALID_TIME),
@@ -283,10 +290,22 @@ def test_article_without_id_and_url_is_named_by_its_content() -> None:
         str(_NOW // 1000),
         str(_NOW),
         f"{_NOW / 1000:.3f}",
+        "2026/10/18 20:00",
+        "2026.10.18 20:00:00",
+        "2026-10-18 20:00:00 +0800",
+        "2026-10-18 12:00:00.000 Z",
+        "2026年10月18日 20:00",
+        "2026年10月18日20时00分",
+        "2026 年 10 月 18 日 20时0分0秒",
+        "2026-10-18 20：00：00",
+        "Sun, 18 Oct 2026 20:00:00 +0800",
+        "Sun, 18 Oct 2026 12:00:00 GMT",
+        "Sun, 18 Oct 2026 12:00:00 -0000",
+        "18 oct 2026 20:00",
     ],
 )
 def test_one_moment_in_every_form(moment: object) -> None:
-    """ISO 8601 with an offset, with or without Z, seconds and milliseconds, as numbers or text, give the same time."""
+    """ISO 8601, the forms of Chinese sites and of RSS, seconds and milliseconds give the same time."""
     assert _published(moment) == _NOW
 
 
@@ -301,6 +320,13 @@ def test_time_without_offset_is_in_the_zone_of_the_settings() -> None:
 def test_basic_iso_date_is_a_date() -> None:
     """`20261018` is 18 October 2026, not a second of 1970."""
     assert _published("20261018") == _published("2026-10-18")
+
+
+@pytest.mark.parametrize("written", ["2026/1/5", "2026-1-5", "2026.1.5", "2026年1月5日", "2026年01月05日"])
+def test_date_with_single_digits_is_a_date(written: str) -> None:
+    """Month and day need no leading zero; a time of day with a single digit of hours may follow."""
+    assert _published(written) == _published("2026-01-05")
+    assert _published(f"{written} 8:05") == _published("2026-01-05T08:05")
 
 
 def test_any_other_digits_are_a_number() -> None:

@@ -23,6 +23,7 @@ from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from stream_dedup.stream.state import replay
 from stream_dedup.stream.state.changelog import ChangelogLostError
 from stream_dedup.stream.state.restore import verify
+from tests.engine.samples import bodies
 from tests.stream.messages import article, produce
 from tests.stream.records import collect
 from tests.stream.service import Service
@@ -173,6 +174,31 @@ def test_fresh_restore_mends_a_fault(site: Site, snapshot: Path, tmp_path: Path)
     assert (code, "fault" in told, "state restore --fresh" in told) == (1, True, True)
     assert site.state("restore", "--fresh", flags=flags)[0] == 0
     assert site.state("verify", flags=flags)[0] == 0
+
+
+@pytest.mark.parametrize("damaged", ["MANIFEST-*", "*.sst"], ids=["list of files", "table"])
+def test_service_restores_a_damaged_state(bootstrap: str, tmp_path: Path, damaged: str) -> None:
+    """By itself, from the changelog: nothing is decided again, and copies of what was decided before are found."""
+    topics, texts = fresh_topics(bootstrap), bodies()[:20]
+    produce(bootstrap, topics.input, [article(f"old-{n}", text) for n, text in enumerate(texts)])
+    with Service(tmp_path, bootstrap, topics) as service:
+        collect(bootstrap, topics, len(texts), service)
+        service.stop()
+    (database,) = (path.parent for path in (tmp_path / "state").glob("*/CURRENT"))
+    file = max(database.glob(damaged), key=lambda path: path.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.write_bytes(content)
+    produce(bootstrap, topics.input, [article(f"new-{n}", text) for n, text in enumerate(texts)])
+    with Service(tmp_path, bootstrap, topics) as service:
+        outputs = collect(bootstrap, topics, 2 * len(texts), service)
+        (discarded,) = service.events("state_discarded")
+        service.stop()
+    assert file.name in discarded["error"] or str(database) in discarded["error"]
+    assert [(record.key or b"").decode() for record in outputs.unique] == [f"old-{n}" for n in range(len(texts))]
+    links = {name: link["duplicate_of"] for name, link in outputs.links().items()}
+    assert links == {f"new-{n}": f"old-{n}" for n in range(len(texts))}
+    assert not list(verify(load_settings(tmp_path / "stream-dedup.toml"), lambda *_: None, with_changelog=True))
 
 
 def test_state_that_is_not_of_its_changelog_is_a_fault(
