@@ -18,7 +18,7 @@ function tableOf(found, scope) {
   const heads = names.map((name) => make("th", { scope: "col" }, word(name)));
   const rows = found.map((one) => make("tr", {},
     make("td", { class: "name" }, linkTo(one.id, scope)),
-    make("td", {}, make("span", { class: `relation ${one.relation ?? "new"}` }, one.relation ? word(one.relation) : word("noCopy"))),
+    make("td", {}, make("span", { class: `relation ${one.relation ?? "new"}` }, one.relation ? word(one.relation) : `${word("noCopy")}: ${word(one.ground)}`)),
     make("td", { class: "number" }, measureOf(one.jaccard)),
     make("td", { class: "number" }, measureOf(one.containment)),
     make("td", { class: "number" }, numberOf(one.hamming)),

@@ -124,6 +124,12 @@ def test_pasted_text_is_told_what_it_is_like(page: Watched) -> None:
     expect(page.page.locator("#similar-answer .verdict")).to_contain_text("a duplicate of “story”")
     assert page.texts("#similar-answer tbody tr td:nth-child(2)")[0] == "near"
     page.page.get_by_label("Paste a text.").fill(
+        f"{STORY[85:]}当地人说，河边的老戏台也要在年底前修好，届时会请邻县的剧团来唱三天大戏，戏票分文不收，先到先坐，茶水管够。"
+    )
+    page.page.get_by_role("button", name="Compare").click()
+    expect(page.page.locator("#similar-answer .verdict")).to_contain_text("would be unique")
+    assert "not a copy: too little in common" in page.texts("#similar-answer tbody tr td:nth-child(2)")
+    page.page.get_by_label("Paste a text.").fill(
         "全新的一段文字，讲的是海边的灯塔、守塔的老人和他养的三只猫，与别处毫无相似。"
     )
     page.page.get_by_role("button", name="Compare").click()

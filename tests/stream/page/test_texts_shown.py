@@ -182,7 +182,7 @@ def test_every_code_ground_and_awaited_thing_has_chinese_words() -> None:
 
 
 def test_both_languages_have_the_same_words(page: Watched) -> None:
-    """No label is missing in one of them."""
+    """No label is missing in one of them; the words of a verdict are among them."""
     english, chinese = page.page.evaluate(
         """async () => {
             const { LANGUAGES } = await import("/words.js");
@@ -190,6 +190,7 @@ def test_both_languages_have_the_same_words(page: Watched) -> None:
         }"""
     )
     assert english == chinese
+    assert set(VerdictReason) <= set(english)
 
 
 @pytest.mark.parametrize("dark", [False, True])
