@@ -54,7 +54,8 @@ class Article:
         title: its words count in weight profiles with a title factor.
         url: where it was published.
         source: who published it, at most 16,383 characters.
-        published_ms: event time, milliseconds since 1970 in UTC, from 1900 to 10000; None if unknown.
+        published_ms: event time, milliseconds since 1970 in UTC, from 1900 to 10000; None if unknown. The newest so
+            far, but none after its message's time, is the stream's, from which the window is counted back.
         origin: the message that carried it.
         scope: at most 256 bytes of UTF-8; an article is compared only with those of the same scope. Articles without
             one form a scope of their own.

@@ -6,6 +6,7 @@ Knows signals, the terminal's cursor and temporary directories; knows no command
 import os
 import select
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
@@ -77,6 +78,27 @@ def handling_signals(handler: Handler) -> Iterator[None]:
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)
+
+
+@contextmanager
+def holding_interrupt() -> Iterator[None]:
+    """Let Ctrl-C raise its KeyboardInterrupt at the end of the context; inside, a compiled loop could not cope with it.
+
+    Only where it would raise one: in the main thread, without a handler of the program's own. As a decorator, it holds
+    Ctrl-C during each call.
+    """
+    own = threading.current_thread() is threading.main_thread()
+    if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    heard: list[int] = []
+    try:
+        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if heard:
+            raise_by_signal(heard[0])
 
 
 def cleaning_up_on_signals() -> AbstractContextManager[None]:

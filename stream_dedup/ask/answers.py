@@ -65,7 +65,9 @@ class ArticleAnswer(Answer):
     link: LinkAnswer | None = Field(description="Why it is a copy; null if it is not, and once the link has expired.")
     source: str
     published_at: str | None
-    received_at: str | None = Field(description="When the message with its first text arrived.")
+    received_at: str | None = Field(
+        description="When the message with its first text arrived; null if it came from a file."
+    )
     stream_time: str | None = Field(description=f"{_STREAM_TIME} For its newest text.")
     characters: int
     texts: int = Field(description="Number of different texts seen under the id, at most the newest 8.")

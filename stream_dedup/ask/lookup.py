@@ -59,14 +59,24 @@ class Lookup:
         duplicates: relations that make an article a duplicate.
         cutoff_ms: beginning of the window, milliseconds since 1970 in UTC; anything older is treated as forgotten.
         scoped: whether articles can have a scope.
+        from_files: whether the articles came from files: they have no time of arrival.
     """
 
-    def __init__(self, view: View, duplicates: Iterable[Relation], cutoff_ms: int, *, scoped: bool = False) -> None:
+    def __init__(
+        self,
+        view: View,
+        duplicates: Iterable[Relation],
+        cutoff_ms: int,
+        *,
+        scoped: bool = False,
+        from_files: bool = False,
+    ) -> None:
         self._view = view
         self._live = view.progress.live
         self._cutoff_ms = cutoff_ms
         self._duplicates = frozenset(duplicates)
         self._scoped = scoped
+        self._from_files = from_files
 
     def record(self, name: str) -> ArticleRecord:
         """Return the record of an article.
@@ -109,7 +119,7 @@ class Lookup:
             link=self.link(self.joined(name, record)),
             source=record.source,
             published_at=iso(record.published_ms),
-            received_at=iso(record.first_ms),
+            received_at=self._received_at(record),
             stream_time=iso(record.decided_ms),
             characters=record.characters,
             texts=len(record.contents),
@@ -121,6 +131,22 @@ class Lookup:
         if joined is None:
             return None
         return _link_answer(joined, self._names([joined.join.matched]))
+
+    def _member(
+        self, name: str, canonical: str, record: ArticleRecord, joined: Joined | None, matched: dict[int, str]
+    ) -> MemberAnswer:
+        return MemberAnswer(
+            id=id_of(name),
+            canonical=name == canonical,
+            source=record.source,
+            published_at=iso(record.published_ms),
+            received_at=self._received_at(record),
+            characters=record.characters,
+            link=_link_answer(joined, matched) if joined is not None else None,
+        )
+
+    def _received_at(self, record: ArticleRecord) -> str | None:
+        return None if self._from_files else iso(record.first_ms)
 
     def is_revised(self, joined: Joined, matched: ArticleRecord) -> bool:
         """Return whether the text of the article that a copy was linked to has changed since.
@@ -170,9 +196,7 @@ class Lookup:
             sources=[SourceAnswer(source=source, articles=count) for source, count in most_first(cluster.sources)],
             other_sources_articles=cluster.other_members,
             known=len(records),
-            members=[
-                _member_answer(name, cluster.canonical, records[name], links.get(name), matched) for name in shown
-            ],
+            members=[self._member(name, cluster.canonical, records[name], links.get(name), matched) for name in shown],
             stretch_seconds=stretch,
             timeline=timeline,
         )
@@ -272,20 +296,6 @@ def _link_answer(joined: Joined, matched: dict[int, str]) -> LinkAnswer:
         candidate_source=join.source,
         idf_epoch=join.epoch,
         stream_time=iso(joined.decided_ms),
-    )
-
-
-def _member_answer(
-    name: str, canonical: str, record: ArticleRecord, joined: Joined | None, matched: dict[int, str]
-) -> MemberAnswer:
-    return MemberAnswer(
-        id=id_of(name),
-        canonical=name == canonical,
-        source=record.source,
-        published_at=iso(record.published_ms),
-        received_at=iso(record.first_ms),
-        characters=record.characters,
-        link=_link_answer(joined, matched) if joined is not None else None,
     )
 
 

@@ -296,8 +296,9 @@ class QueryService(SelfClosing):
             return self._loaded
 
     def _lookup(self, view: View) -> Lookup:
-        scoped = self._settings.input.scoped
-        return Lookup(view, self._settings.verify.duplicates, self._cutoff_ms(view.progress), scoped=scoped)
+        duplicates, scoped = self._settings.verify.duplicates, self._settings.input.scoped
+        cutoff_ms = self._cutoff_ms(view.progress)
+        return Lookup(view, duplicates, cutoff_ms, scoped=scoped, from_files=self._from_files)
 
     def _cutoff_ms(self, progress: Progress) -> int:
         return self._window.moment(progress.stream_ms).cutoff_ms

@@ -143,7 +143,9 @@ def _summed_up(summary: "Summary", results: Path, *, goes_on: bool) -> Iterator[
     try:
         yield
     except (KeyboardInterrupt, SystemExit, OSError, StoreError):
-        if goes_on and summary.records():
+        if summary.finished:
+            errors.print("finished: all records are judged, only closing the state has failed")
+        elif goes_on and summary.records():
             errors.print("not finished: run the same command again to resume")
         raise
     except FileFormatError:

@@ -4,7 +4,6 @@ Knows arguments, progress and exit codes; knows nothing of how the work is done.
 only when a command runs, so that all other commands start quickly.
 """
 
-import errno
 import shlex
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -222,10 +221,10 @@ def make_command(
 
     def work() -> None:
         with _extra():
-            from stream_dedup.evaluate.labels import write_labelled
+            from stream_dedup.evaluate.labels import check_labelled_path, write_labelled
             from stream_dedup.evaluate.source import Source, make
-        if result.exists():
-            raise FileExistsError(errno.EEXIST, "already exists", str(result))
+        with _usage():
+            check_labelled_path(result)  # before the work
         reposts = _reposts(seed, share, copies, chain, edits)
         taken = _taken(lambda: make(Source(file, settings.input, (), reposts, limit)))
         with _usage():

@@ -25,6 +25,7 @@ from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import FileStore, MemoryStore
 from stream_dedup.settings import EngineSettings
 from stream_dedup.settings.kinds import required_path
+from stream_dedup.signals import holding_interrupt
 from stream_dedup.text.idf import Epoch
 
 _ITEMS = (Article, Withdrawal)
@@ -35,7 +36,7 @@ _ARTICLE = "an Article (stream_dedup.Article)"
 class Deduplicator(SelfClosing):
     """Decides for each article whether it is new. Use from one thread at a time, except for `prepare`.
 
-    Use it as a context manager, or call `close`.
+    Use it as a context manager, or call `close`. Ctrl-C waits for the end of a call, whose changes are remembered.
 
     Args:
         directory: where the state is kept; None keeps it in memory.
@@ -73,6 +74,7 @@ class Deduplicator(SelfClosing):
             self.close()
             raise
 
+    @holding_interrupt()
     def add(self, article: Article) -> Decision:
         """Judge one article and remember it. `add_batch` is many times faster.
 
@@ -85,6 +87,7 @@ class Deduplicator(SelfClosing):
             raise TypeError(f"{shown(article)}: `add` needs {_ARTICLE}")
         return self.add_batch([article])[0]
 
+    @holding_interrupt()
     def add_batch(self, articles: Sequence[Article]) -> list[Decision]:
         """Judge articles in order and remember them; the decisions are the same as with `add`, one by one.
 
@@ -101,6 +104,7 @@ class Deduplicator(SelfClosing):
         self.apply(judged.change)
         return judged.decisions
 
+    @holding_interrupt()
     def process(self, items: Sequence[Article | Withdrawal]) -> Judged:
         """Judge articles and withdrawals in order and remember what they change.
 
@@ -112,6 +116,7 @@ class Deduplicator(SelfClosing):
         self.apply(judged.change)
         return judged
 
+    @holding_interrupt()
     def warm_up(self) -> None:
         """Compile all loops now, not mid-stream: a minute or two once per installation, half a second after that.
 
@@ -119,6 +124,7 @@ class Deduplicator(SelfClosing):
         """
         _warm_up(self._settings.model_dump_json(include=set(EngineSettings.model_fields)))
 
+    @holding_interrupt()
     def prepare(
         self, items: Sequence[Article | Withdrawal], awaited: Callable[[], bool] = lambda: False
     ) -> Prepared | None:
@@ -140,6 +146,7 @@ class Deduplicator(SelfClosing):
         prepared = self._parts.prepared(articles, self.state.epoch_state.lines.learnt, self._copy_predictor)
         return prepared if awaited() else self._parts.fingerprinted(prepared, self.state.epoch_state.epoch)
 
+    @holding_interrupt()
     def decide(self, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None) -> Judged:
         """Judge a batch without changing anything: `apply` its change before deciding the next batch.
 
@@ -152,11 +159,17 @@ class Deduplicator(SelfClosing):
         Raises:
             TypeError: the items are not a sequence of Articles and Withdrawals.
             StoreError: the store cannot be read, or the engine is closed.
+            ValueError: `prepared` is of other articles.
         """
         check_items(items, _ITEMS, _ITEM)
         self.state.check_open()
+        if prepared is not None and [*prepared.articles] != [item for item in items if isinstance(item, Article)]:
+            raise ValueError(
+                "`prepared` is of other articles than these: pass what `prepare` returned for the same items"
+            )
         return Batch(self._parts, self.state, items, prepared).judged()
 
+    @holding_interrupt()
     def apply(self, change: Change, positions: Positions | None = None, place: ChangelogPosition | None = None) -> None:
         """Apply a change in one atomic write, together with the positions reached in input and changelog.
 
@@ -166,9 +179,12 @@ class Deduplicator(SelfClosing):
             place: next offset in the changelog, for a stream.
 
         Raises:
+            TypeError: it is not a Change.
             StoreError: the store cannot be written, or the engine is closed; nothing has changed then.
             ValueError: this change, or another one, was applied after it was decided: decide again.
         """
+        if not isinstance(change, Change):
+            raise TypeError(f"{shown(change)}: `apply` needs the `change` of what `decide` returned")
         self.state.apply(change, positions or {}, place)
 
     def commit_of(self, change: Change, positions: Positions) -> Commit:

@@ -46,7 +46,7 @@ class Parts:
         features = self.features(articles, learnt)
         if self.settings.text.segment == "unproved":
             features = self.fingerprinter.segmented(features, ~copy_predictor.copies(features.sketches.landmarks))
-        return Prepared(features, learnt)
+        return Prepared(articles, features, learnt)
 
     def fingerprinted(self, prepared: Prepared, epoch: Epoch) -> Prepared:
         """Return the same with fingerprints if all articles are segmented; else it is unknown yet which ones need them.

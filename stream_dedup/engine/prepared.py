@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from stream_dedup.arrays import I64, U64
+from stream_dedup.article import Article
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.machine_faults import MACHINE_FAULTS
 
@@ -22,10 +23,12 @@ class Prepared:
     """The features of n articles, in order.
 
     Attributes:
+        articles: the articles.
         features: features of all of them; the fingerprints are valid as long as the epoch lasts.
         learnt: lines that were then learnt to be their sites', see `LineCounts`.
     """
 
+    articles: Sequence[Article]
     features: Features
     learnt: U64
 
@@ -52,7 +55,8 @@ def joined(parts: Sequence[Prepared]) -> Prepared | None:
     """Return several prepared parts as one; None if there are none, or if other lines were learnt in between."""
     if not parts or any(not np.array_equal(part.learnt, parts[0].learnt) for part in parts[1:]):
         return None
-    return Prepared(Features.joined([part.features for part in parts]), parts[0].learnt)
+    articles = [article for part in parts for article in part.articles]
+    return Prepared(articles, Features.joined([part.features for part in parts]), parts[0].learnt)
 
 
 def prepared_without_faulty(

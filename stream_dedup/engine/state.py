@@ -54,6 +54,7 @@ class State:
         self.index = MultiIndex(store, settings, self.progress)
         self._stale = False  # whether the counts in memory are behind the store's
         self._closed = False
+        self._behind_store = False  # while a change is applied
 
     @property
     def place(self) -> ChangelogPosition | None:
@@ -61,13 +62,18 @@ class State:
         return self._place
 
     def check_open(self) -> None:
-        """Check that the state is not closed.
+        """Check that the state can be used.
 
         Raises:
-            StoreError: it is closed.
+            StoreError: it is closed, or an error in the middle of a change has left it behind its store.
         """
         if self._closed:
             raise StoreError("the engine is closed: open a new one, which resumes from here on the same directory")
+        if self._behind_store:
+            raise StoreError(
+                "the engine was interrupted while it applied a change: close it and open a new one, which resumes with "
+                "what the directory holds"
+            )
 
     def positions(self) -> dict[tuple[str, int], int]:
         """Return the next input offset by topic and partition.
@@ -104,9 +110,15 @@ class State:
         puts = [*position_puts(positions)]
         if place is not None:
             puts += [place.put(), *self._starts(change.base, [(Commit(change.steps, positions), place.offset)])]
-        self.store.write([*change.writes, *puts])
+        self._behind_store = True
+        try:
+            self.store.write([*change.writes, *puts])
+        except StoreError:
+            self._behind_store = False
+            raise
         self._advance(change.steps, place)
         self.epoch_state = change.epoch_state.settled()
+        self._behind_store = False
 
     def replay(self, commits: Sequence[tuple[Commit, int]], topic: str, begin: int = 0) -> None:
         """Apply commits from the changelog in one atomic write; very many of them, faster, in several writes.

@@ -13,6 +13,7 @@ A file of pairs holds one JSON object per line: `id`, `repost_of` and, if known,
 Ids and clusters are those of the article's scope. A pair needs a `scope` if its ids occur in several scopes.
 """
 
+import errno
 import gzip
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -80,6 +81,21 @@ def set_name(path: Path) -> str:
     return path.name.partition(".")[0]
 
 
+def check_labelled_path(path: Path) -> None:
+    """Check that `write_labelled` can write to a path.
+
+    Raises:
+        ValueError: the file name has another ending.
+        OSError: the file exists, or its directory does not.
+    """
+    if ".jsonl" not in (path.suffix, *path.suffixes[-2:-1]) or path.suffix not in {".jsonl", *_PACKERS}:
+        raise ValueError(f"{path}: labelled sets are written to .jsonl, .jsonl.gz or .jsonl.zst")
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, "already exists", str(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such directory", str(path.parent))
+
+
 def write_labelled(labelled: LabelledSet, path: Path, fields: FieldSettings) -> None:
     """Write a set so that `read_labelled` reads it back, equal except for its name and overlaps across scopes.
 
@@ -92,8 +108,7 @@ def write_labelled(labelled: LabelledSet, path: Path, fields: FieldSettings) -> 
         ValueError: the file name has another ending, or an article's field has the name of a label.
         OSError: the file cannot be written.
     """
-    if ".jsonl" not in (path.suffix, *path.suffixes[-2:-1]) or path.suffix not in {".jsonl", *_PACKERS}:
-        raise ValueError(f"{path}: labelled sets are written to .jsonl, .jsonl.gz or .jsonl.zst")
+    check_labelled_path(path)
     taken = [field for field in fields.model_dump().values() if field.partition(".")[0] in _LABELS]
     if taken:
         raise ValueError(f"the field {taken[0]!r} has the name of a label: {', '.join(_LABELS)} are reserved")

@@ -32,12 +32,19 @@ from stream_dedup.output_fields import link_fields, succession_fields, withdrawa
 from stream_dedup.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Summary:
-    """What became of a run's records: counts of `unique`, `withdrawn`, `dead` and the relations; the dead by reason."""
+    """What became of a run's records.
+
+    Attributes:
+        outcomes: counts of `unique`, `withdrawn`, `dead` and the relations.
+        reasons: counts of the dead, by reason.
+        finished: whether all records are judged, and the state knows it.
+    """
 
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    finished: bool = False
 
     def records(self) -> int:
         """Return how many records there were."""
@@ -109,6 +116,7 @@ def dedup_files(
                 run.batch(batch)
                 report(batch.path, batch.progress)
         run.finish()
+    summary.finished = True
 
 
 class _Run:

@@ -114,6 +114,7 @@ def article_shown(article: ArticleAnswer) -> RenderableType:
 
 def cluster_shown(cluster: ClusterAnswer) -> RenderableType:
     """Return the tables of a cluster: facts, sources, members and timeline."""
+    timed = any(moment.at for moment in cluster.timeline)
     return Group(
         facts(
             {
@@ -121,14 +122,15 @@ def cluster_shown(cluster: ClusterAnswer) -> RenderableType:
                 "scope": cluster.scope,
                 "cluster": str(cluster.number),
                 "copies": f"{cluster.copies:,}",
-                "seen": f"{time_shown(cluster.first_seen)} to {time_shown(cluster.last_seen)}",
+                "seen": f"{time_shown(cluster.first_seen)} to {time_shown(cluster.last_seen)}"
+                if cluster.first_seen
+                else "",
                 "sources": _sources(cluster),
             }
         ),
         Text(),
         _members(cluster),
-        Text(),
-        ByWidth(lambda width: _timeline(cluster.timeline, width)),
+        *([Text(), ByWidth(lambda width: _timeline(cluster.timeline, width))] if timed else []),
     )
 
 

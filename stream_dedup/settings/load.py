@@ -28,7 +28,7 @@ class SettingsError(ValueError):
 
 
 def load_settings(
-    file: Path | None = None, environment: Mapping[str, str] | None = None, flags: Sequence[str] = ()
+    file: Path | str | None = None, environment: Mapping[str, str] | None = None, flags: Sequence[str] = ()
 ) -> Settings:
     """Return the effective settings.
 
@@ -45,7 +45,8 @@ def load_settings(
     tree: Tree = {}
     faults: list[str] = []
     # A file that cannot be read is the only fault reported: without its contents the other settings may seem wrong.
-    for layer in (_from_file(file), _from_environment(environment or {}, faults), _from_flags(flags, faults)):
+    path = Path(file) if file is not None else None
+    for layer in (_from_file(path), _from_environment(environment or {}, faults), _from_flags(flags, faults)):
         _overlay(tree, layer)
     try:
         settings = Settings.model_validate(tree)

@@ -87,6 +87,19 @@ def test_wheel_is_whole(archives: Archives) -> None:
     assert tops == {"stream_dedup", f"stream_dedup-{__version__}.dist-info"}
 
 
+def test_source_archive_is_whole(archives: Archives) -> None:
+    """It has everything that git does not ignore, what symbolic links lead to included, each file once, and no more."""
+    known = _run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], REPOSITORY).splitlines()
+    wanted = {
+        str(file.relative_to(REPOSITORY))
+        for path in (REPOSITORY / name for name in known)
+        for file in (path.iterdir() if path.is_dir() else [path])
+    }
+    with tarfile.open(archives.source) as files:
+        names = [name.partition("/")[2] for name in files.getnames()]
+    assert sorted(names) == sorted(wanted | {"PKG-INFO"})
+
+
 def test_source_archive_makes_the_same_wheel(archives: Archives, tmp_path: Path) -> None:
     """Building from the source archive yields the published wheel, every file byte for byte."""
     with tarfile.open(archives.source) as files:

@@ -52,6 +52,15 @@ def test_what_is_no_article_is_not_added(item: object, engine: Deduplicator) -> 
         engine.add(item)  # type: ignore[arg-type]
 
 
+def test_what_is_no_change_is_not_applied(engine: Deduplicator) -> None:
+    """The likeliest slip is to pass the whole result of `decide`."""
+    judged = engine.decide([articles()[0]])
+    for wrong in (judged, None):
+        with pytest.raises(TypeError, match="`apply` needs the `change` of what `decide` returned"):
+            engine.apply(wrong)  # type: ignore[arg-type]
+    engine.apply(judged.change)
+
+
 def test_withdrawals_are_no_articles_to_add(engine: Deduplicator) -> None:
     """They have no decision; `process` accepts them."""
     with pytest.raises(TypeError, match="item 1 is Withdrawal"):

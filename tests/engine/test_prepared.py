@@ -132,7 +132,7 @@ def test_only_articles_with_lines_that_are_told_otherwise_are_worked_out_again()
             asked += places.tolist()
             return fingerprinter.features([stream[wanted[place]] for place in places.tolist()], since)
 
-        prepared = Prepared(fingerprinter.features(stream, before), before)
+        prepared = Prepared(stream, fingerprinter.features(stream, before), before)
         assert _fields(prepared.of(wanted, since, anew)) == _fields(fingerprinter.features(stream[5:55], since))
         assert asked == of_site
 
@@ -146,8 +146,18 @@ def test_nothing_is_worked_out_again_where_the_lines_known_are_the_same() -> Non
     def anew(_places: I64) -> Features:
         raise AssertionError("nothing has changed")
 
-    some = Prepared(features, NOTHING_LEARNT).of(np.array([2, 3, 9]), empty_table(50), anew)
+    some = Prepared(stream, features, NOTHING_LEARNT).of(np.array([2, 3, 9]), empty_table(50), anew)
     assert _fields(some) == _fields(fingerprinter.features([stream[2], stream[3], stream[9]]))
+
+
+@pytest.mark.parametrize("of", [slice(1, 3), slice(1), slice(3), slice(1, None, -1)])
+def test_what_was_prepared_of_other_articles_is_refused(of: slice) -> None:
+    """Others, fewer, more, or in another order: their features would decide on the wrong texts."""
+    with Deduplicator(settings=settings(**_GROUPS)) as engine:
+        prepared = engine.prepare(articles()[of])
+        with pytest.raises(ValueError, match="`prepared` is of other articles"):
+            engine.decide(articles()[:2], prepared)
+        assert engine.decide(articles()[:2], engine.prepare(articles()[:2])).decisions
 
 
 def test_nothing_is_prepared_of_withdrawals() -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka.cimpl import NewPartitions
 
 from stream_dedup.index.records.ledger import load_positions
 from stream_dedup.index.stores.rocks import RocksStore
@@ -20,15 +19,13 @@ from tests.stream.messages import article, produce
 from tests.stream.records import Outputs, collect, read_topics
 from tests.stream.service import Service
 from tests.stream.topics import (
-    ADMIN_SECONDS,
-    admin_of,
+    add_partitions,
     changelogs,
     create_topic,
     delete_topic,
     existing_topics,
     fresh_topics,
     named_topics,
-    partitions_of,
 )
 from tests.stream.waiting import wait_until
 
@@ -122,9 +119,7 @@ def test_partitions_that_are_added_are_read_whole(bootstrap: str, tmp_path: Path
     flags = (f"commit.guarantee={guarantee}", "kafka.topic.metadata.refresh.interval.ms=200")
 
     def add(partitions: int, *names: str) -> None:
-        admin = admin_of(bootstrap)
-        admin.create_partitions([NewPartitions(topics.input, partitions)])[topics.input].result(ADMIN_SECONDS)
-        wait_until(lambda: len(partitions_of(admin, topics.input)) == partitions, "the broker lists the partitions")
+        add_partitions(bootstrap, topics.input, partitions)
         sent = [replace(article(name, texts[int(name[-1])]), partition=partitions - 1) for name in names]
         produce(bootstrap, topics.input, sent)
 

@@ -15,7 +15,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
     AclOperation,
     AclPermissionType,
     AdminClient,
-    NewPartitions,
     ResourcePatternType,
     ResourceType,
 )
@@ -28,7 +27,7 @@ from stream_dedup.stream.ownership import Ownership
 from tests.stream.arguments import clean_environment
 from tests.stream.messages import Incoming, produce
 from tests.stream.rights import enforce
-from tests.stream.topics import ADMIN_SECONDS, admin_of, create_topic, delete_topic, partitions_of
+from tests.stream.topics import add_partitions, create_topic, delete_topic
 from tests.stream.waiting import wait_until
 
 SESSION_SECONDS = 6.0
@@ -152,10 +151,7 @@ def test_who_joins_takes_nothing_from_the_owner_and_follows_when_it_leaves(
 
 def test_partitions_that_somebody_adds_make_no_second_owner(bootstrap: str, topic: str, join: Joins) -> None:
     """Only the first one decides, whoever has the others."""
-    admin = admin_of(bootstrap)
-    admin.create_partitions([NewPartitions(topic, 2)])[topic].result(ADMIN_SECONDS)
-    # At first only the controller knows of them.
-    wait_until(lambda: len(partitions_of(admin, topic)) == 2, "the broker lists both partitions")
+    add_partitions(bootstrap, topic, 2)
     each = [join(**LONG), join(**LONG)]
 
     def held() -> list[list[int]]:

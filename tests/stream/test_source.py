@@ -25,7 +25,7 @@ from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from tests.stream.losing import lose_end
 from tests.stream.messages import Incoming, produce
 from tests.stream.sources import SHORT_TURNS, await_partitions, await_shared, held, is_paused, read, read_until
-from tests.stream.topics import ADMIN_SECONDS, Topics, create_topic, delete_topic, named_topics
+from tests.stream.topics import ADMIN_SECONDS, Topics, add_partitions, create_topic, delete_topic, named_topics
 from tests.stream.waiting import wait_until
 
 _SOON_MS = 2_500  # without a poll, after which the group drops a member
@@ -208,6 +208,32 @@ def test_partition_without_messages_is_read_from_where_it_was_first_assigned(boo
     produce(bootstrap, topics.input, _numbered(2, 1))
     with closing(Source(settings, positions, identify)) as source:
         assert _read(source, source.batch(), 2) == [3, 4]
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_added_partitions_are_read_from_their_beginning(bootstrap: str, *, running: bool) -> None:
+    """With `auto.offset.reset=latest` too: all that is in them is new, whenever they are found."""
+    topics, positions = named_topics(), dict[Place, int]()
+    flags = "kafka.consumer.auto.offset.reset=latest", "kafka.topic.metadata.refresh.interval.ms=200"
+    settings = _settings(bootstrap, topics, *flags)
+    create_topic(bootstrap, topics.input, 2)
+    identify = AdminTopics(settings).identities
+    produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(3, 1)])
+
+    def add() -> None:
+        add_partitions(bootstrap, topics.input, 3)
+        produce(bootstrap, topics.input, _numbered(5, 2))
+
+    with closing(Source(settings, positions, identify)) as source:
+        await_partitions(source, 2)
+        if running:
+            add()
+            assert _read(source, source.batch(), 5) == [0, 1, 2, 3, 4]
+            return
+        positions |= source.positions_after(source.batch())
+    add()
+    with closing(Source(settings, positions, identify)) as source:
+        assert _read(source, source.batch(), 5) == [0, 1, 2, 3, 4]
 
 
 def test_topic_that_is_made_anew_while_it_is_read_ends_the_reading(bootstrap: str) -> None:

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.stream.waiting import wait_until
 
@@ -96,6 +96,13 @@ def create_topics(bootstrap: str, *topics: NewTopic) -> None:
     for created in admin.create_topics([*topics]).values():
         created.result(ADMIN_SECONDS)
     wait_until(lambda: all(partitions_of(admin, topic.topic) for topic in topics), "the topics are listed")
+
+
+def add_partitions(bootstrap: str, topic: str, count: int) -> None:
+    """Give a topic more partitions, `count` in all, and wait until the broker lists them, as for a new topic."""
+    admin = admin_of(bootstrap)
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(ADMIN_SECONDS)
+    wait_until(lambda: len(partitions_of(admin, topic)) == count, "the partitions are listed")
 
 
 def existing_topics(bootstrap: str) -> set[str]:

@@ -19,7 +19,7 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.files.run_positions import RunPositions
 from stream_dedup.index.records.ledger import ChangelogPosition, Positions
 from stream_dedup.index.stores.rocks import RocksStore
-from stream_dedup.index.stores.store import Family, Put
+from stream_dedup.index.stores.store import Family, Put, StoreFullError
 from tests.unit.commands import BODY, Invoke, one_line, write_articles
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
@@ -233,6 +233,22 @@ def test_dedup_counts_what_it_wrote_before_it_failed(invoke: Invoke, articles: P
     (tmp_path / "cut.jsonl.gz").write_bytes(packed[: len(packed) // 2])
     result = invoke("dedup", tmp_path / "cut.jsonl.gz", "-o", tmp_path / "out")
     assert (result.exit_code, "cut.jsonl.gz" in result.stderr, "records" in result.stdout) == (2, True, True)
+
+
+def test_state_that_cannot_be_closed_is_no_unfinished_run(
+    invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All is judged, and the results are complete: the same command would find them in its way."""
+
+    def full(_: RocksStore) -> None:
+        raise StoreFullError("cannot close the state directory: its disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RocksStore, "close", full)
+        told = invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    assert told.exit_code == 1
+    assert "finished: all records are judged, only closing the state has failed" in one_line(told.stderr)
+    assert "not finished" not in told.stderr
 
 
 def test_damaged_file_can_be_repaired_and_the_run_resumed(invoke: Invoke, articles: Path, tmp_path: Path) -> None:

@@ -248,6 +248,17 @@ def test_name_that_no_labelled_set_may_have_is_wrong_usage(invoke: Invoke, artic
     assert not (tmp_path / "labelled.txt").exists()
 
 
+def test_file_that_cannot_be_written_is_told_before_the_work(
+    invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To make reposts of many articles takes minutes."""
+    monkeypatch.setattr("stream_dedup.evaluate.source.make", lambda _: pytest.fail("it has begun"))
+    (tmp_path / "there.jsonl").touch()
+    for name, told in (("there.jsonl", "already exists"), ("no/where.jsonl", "no such directory"), ("a.csv", ".jsonl")):
+        result = invoke("make", articles, "-o", tmp_path / name)
+        assert (result.exit_code > 0, told in _plain(result)) == (True, True), result.output
+
+
 def test_patterns_that_match_nothing_cannot_be_listed(invoke: Invoke) -> None:
     """The message and exit code are the same as when running them."""
     result = invoke("list", "-a", "nosuch/*")

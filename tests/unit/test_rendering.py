@@ -232,6 +232,16 @@ def _cluster(source: str) -> ClusterAnswer:
     )
 
 
+def test_times_of_a_cluster_are_shown_if_they_are_known() -> None:
+    """Articles without dates, from files, have none."""
+    cluster = _cluster("雁南都市报")
+    seen = cluster.model_copy(update={"first_seen": "2026-10-15T18:53:00Z", "last_seen": "2026-10-16T06:55:00Z"})
+    assert "seen" not in _printed(cluster_shown(cluster))
+    timeless = cluster.model_copy(update={"timeline": [TimelineInterval(at=None, articles=3, sources=2)]})
+    assert ["from, UTC" in _printed(cluster_shown(one)) for one in (cluster, timeless)] == [True, False]
+    assert "2026-10-15 18:53:00 to 2026-10-16 06:55:00" in _printed(cluster_shown(seen))
+
+
 def test_line_breaks_in_names_break_no_line() -> None:
     """Only our own line breaks separate lines, not those within a value."""
     row = next(line for line in _printed(cluster_shown(_cluster("雁南\n都市报"))).splitlines() if "sources" in line)

@@ -28,6 +28,12 @@ def _faults(*flags: str, file: Path | None = None, environment: dict[str, str] |
     return str(raised.value)
 
 
+def test_settings_file_may_be_named_by_a_string(tmp_path: Path) -> None:
+    """As the directory of an engine may."""
+    path = _toml(tmp_path, "window.days = 3")
+    assert load_settings(str(path)).window.days == load_settings(path).window.days == 3
+
+
 def _walk(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str | None]]:
     """Yield the name and the description of every setting."""
     for name, field in model.model_fields.items():

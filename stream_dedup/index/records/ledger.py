@@ -169,14 +169,14 @@ def check_format(store: Store, settings: Mapping[str, Any], *, claim: bool = Tru
         raise StoreError(
             f"the state has format {found['version']}, but this version of stream_dedup reads format {FORMAT_VERSION}: "
             "build a new one from the input topics with `stream-dedup state rebuild`, use the version that made it, "
-            "or use a new directory (state.directory)"
+            "or use a new directory (state.directory; for files `dedup --state`)"
         )
     differing = differing_settings(found["settings"], settings)
     if differing:
         raise StoreError(
             "the state was made with settings whose fingerprints cannot be compared with those of the current ones: "
             f"{'; '.join(differing)}. Change them back, build a new state from the input topics with "
-            "`stream-dedup state rebuild`, or use a new directory (state.directory)"
+            "`stream-dedup state rebuild`, or use a new directory (state.directory; for files `dedup --state`)"
         )
 
 

@@ -65,6 +65,14 @@ class InputPositions:
         self._positions |= offsets
         self._begun |= offsets
 
+    def added(self, places: Collection[Place]) -> set[Place]:
+        """Return which of some partitions were added to a topic that is read already: those after its last one."""
+        last: dict[str, int] = {}
+        for topic, partition in self._positions:
+            last[topic] = max(partition, last.get(topic, IDENTITY))
+        new = places - self._positions.keys()
+        return {(topic, partition) for topic, partition in new if IDENTITY < last.get(topic, IDENTITY) < partition}
+
     def unrecorded(self) -> dict[Place, int]:
         """Return the identities, reset and first positions that the state has not recorded yet, to be recorded."""
         self._recording = self._unrecorded.copy()

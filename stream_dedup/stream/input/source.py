@@ -66,7 +66,8 @@ class Source:
     """Reads the input topics from the state's positions on.
 
     If the state has no position in a partition, reading begins as `auto.offset.reset` says (the earliest message by
-    default), and the state records where it began if that is the end: the group's committed offsets are only for lag
+    default), and the state records where it began if that is the end; partitions that are added to a topic later are
+    read from their beginning. The group's committed offsets are only for lag
     monitoring and for rebuilding a state. A topic that was deleted and recreated is read from its beginning: its
     identity is kept among the positions. A partition that has lost the next messages to read is resumed at its first
     offset if they were deleted, and at its end if messages already read are lost as well, as after an unclean leader
@@ -439,6 +440,8 @@ class Source:
             self._positions.take_up(places, self._under_way())
             if self._from_end:
                 # As numbers, which the state records: else the next start would skip what arrives until then.
+                added = self._positions.added(places)  # all that is in them is new
+                self._positions.begin_at(dict.fromkeys(added, 0))
                 self._positions.begin_at(self._ends(places - self._positions.known(places).keys()))
             for partition in partitions:
                 partition.offset = self._positions.offset_of((partition.topic, partition.partition))
