@@ -1,4 +1,4 @@
-"""How a command ends on SIGTERM and Ctrl-C: at once, or in its own way.
+"""What SIGTERM and Ctrl-C do: end a command at once or in its own way, or wait for the end of a call.
 
 Knows signals, the terminal's cursor and temporary directories; knows no command.
 """

@@ -132,22 +132,6 @@ class Lookup:
             return None
         return _link_answer(joined, self._names([joined.join.matched]))
 
-    def _member(
-        self, name: str, canonical: str, record: ArticleRecord, joined: Joined | None, matched: dict[int, str]
-    ) -> MemberAnswer:
-        return MemberAnswer(
-            id=id_of(name),
-            canonical=name == canonical,
-            source=record.source,
-            published_at=iso(record.published_ms),
-            received_at=self._received_at(record),
-            characters=record.characters,
-            link=_link_answer(joined, matched) if joined is not None else None,
-        )
-
-    def _received_at(self, record: ArticleRecord) -> str | None:
-        return None if self._from_files else iso(record.first_ms)
-
     def is_revised(self, joined: Joined, matched: ArticleRecord) -> bool:
         """Return whether the text of the article that a copy was linked to has changed since.
 
@@ -270,6 +254,22 @@ class Lookup:
         values = store.get_many(Family.ENTRIES, [key for _, key in moved])
         found |= {entry: value for (entry, _), value in zip(moved, values, strict=True)}
         return {entry: value for entry, value in found.items() if value is not None}
+
+    def _member(
+        self, name: str, canonical: str, record: ArticleRecord, joined: Joined | None, matched: dict[int, str]
+    ) -> MemberAnswer:
+        return MemberAnswer(
+            id=id_of(name),
+            canonical=name == canonical,
+            source=record.source,
+            published_at=iso(record.published_ms),
+            received_at=self._received_at(record),
+            characters=record.characters,
+            link=_link_answer(joined, matched) if joined is not None else None,
+        )
+
+    def _received_at(self, record: ArticleRecord) -> str | None:
+        return None if self._from_files else iso(record.first_ms)
 
 
 def message_location(origin: Origin | None) -> MessageLocation | None:

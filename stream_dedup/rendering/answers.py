@@ -113,25 +113,25 @@ def article_shown(article: ArticleAnswer) -> RenderableType:
 
 
 def cluster_shown(cluster: ClusterAnswer) -> RenderableType:
-    """Return the tables of a cluster: facts, sources, members and timeline."""
-    timed = any(moment.at for moment in cluster.timeline)
-    return Group(
+    """Return the tables of a cluster: facts, sources, members and, if its articles have times, the timeline."""
+    seen = f"{time_shown(cluster.first_seen)} to {time_shown(cluster.last_seen)}" if cluster.first_seen else ""
+    parts: list[RenderableType] = [
         facts(
             {
                 "canonical": cluster.canonical,
                 "scope": cluster.scope,
                 "cluster": str(cluster.number),
                 "copies": f"{cluster.copies:,}",
-                "seen": f"{time_shown(cluster.first_seen)} to {time_shown(cluster.last_seen)}"
-                if cluster.first_seen
-                else "",
+                "seen": seen,
                 "sources": _sources(cluster),
             }
         ),
         Text(),
         _members(cluster),
-        *([Text(), ByWidth(lambda width: _timeline(cluster.timeline, width))] if timed else []),
-    )
+    ]
+    if any(moment.at for moment in cluster.timeline):
+        parts += [Text(), ByWidth(lambda width: _timeline(cluster.timeline, width))]
+    return Group(*parts)
 
 
 def similar_shown(similar: SimilarAnswers) -> RenderableType:
