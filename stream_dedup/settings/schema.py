@@ -3,7 +3,9 @@
 Knows groups of settings; knows nothing of where values come from or who uses them.
 """
 
+import re
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -14,6 +16,7 @@ from stream_dedup.settings.redaction import REDACTED, is_secret
 from stream_dedup.settings.serving import ApiSettings, HttpSettings, LogSettings, ShadowSettings, TracingSettings
 from stream_dedup.settings.stream import CommitSettings, InputSettings, OutputSettings, StateSettings, topic_matches
 
+_LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name continues after it
 _LOCALHOST = frozenset({"localhost", "127.0.0.1"})  # names of one address
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104  # nothing is bound here
 
@@ -77,6 +80,11 @@ class Settings(EngineSettings):
             f"output.{name}": getattr(self.output, name) for name in ("unique", "duplicates", "dead", "clusters")
         }
         outputs |= {"shadow.topic": self.shadow.topic} if self.shadow.enabled else {}
+        for name, topic in [*outputs.items(), *(("input.topics", topic) for topic in self.input.topics)]:
+            if topic == self.owner_topic or topic.startswith(self.changelog_prefix):
+                raise ValueError(
+                    f"{name} = {topic!r} is one of the index's own topics: choose another, or a state.name"
+                )
         for topic in self.input.topics:
             for name, output in outputs.items():
                 if topic_matches(topic, output):
@@ -110,6 +118,23 @@ class Settings(EngineSettings):
     def shadow_verify(self) -> VerifySettings:
         """Return the thresholds of the shadow."""
         return VerifySettings.model_validate({**self.verify.model_dump(), **self.shadow.verify})
+
+    @property
+    def owner_topic(self) -> str:
+        """Name of the topic whose partition decides which process owns the index."""
+        return f"{self._index_name}.owner"
+
+    @property
+    def changelog_prefix(self) -> str:
+        """How the names of the index's changelogs begin; the digest of settings follows."""
+        return f"{self._index_name}.changelog."
+
+    @property
+    def _index_name(self) -> str:
+        name = self.state.name or self.input.group
+        legal = re.sub(r"[^a-zA-Z0-9._-]", "_", name)[:_LONGEST_NAME]
+        # Any text can name a group: two that differ only in what no topic name allows must not share an index.
+        return legal if legal == name else f"{legal}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
 
     def secrets(self) -> list[str]:
         """Return the values that must not be shown."""

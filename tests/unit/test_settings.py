@@ -333,6 +333,15 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
     assert "must all differ" in _faults("output.dead=articles.unique")
 
 
+@pytest.mark.parametrize("setting", ["output.unique", "output.clusters", "input.topics"])
+@pytest.mark.parametrize("topic", ["news.owner", "news.changelog.c6ba7c9e"])
+def test_topics_of_the_index_are_no_topics_of_articles(setting: str, topic: str) -> None:
+    """Neither to read nor to write: whatever came there would damage the index."""
+    told = _faults(f"{setting}={topic}", "state.name=news")
+    assert f"{setting} = '{topic}' is one of the index's own topics" in told
+    assert load_settings(flags=[f"{setting}={topic}", "state.name=papers"]).state.name == "papers"
+
+
 @pytest.mark.parametrize(
     ("flags", "refused"),
     [

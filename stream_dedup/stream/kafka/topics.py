@@ -34,7 +34,6 @@ _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
 _DIGEST = "[0-9a-f]+"  # of settings: how the name of a changelog ends
 _KAFKAS_OWN = "__"  # how the names of Kafka's internal topics begin
-_LONGEST_NAME = 180  # of a topic's 249 characters: the changelog's name continues after it
 
 # A cluster names up to 256 sources of 2,000 characters: more than the megabyte that Kafka takes by default.
 _CLUSTERS = {"cleanup.policy": "compact", "max.message.bytes": str(4 << 20)}
@@ -77,7 +76,7 @@ def state_topics(settings: Settings, digest: str) -> StateTopics:
         settings: `state.name`, or else the consumer group, names the index.
         digest: of the settings on which the meaning of the state depends.
     """
-    return StateTopics(_owner(settings), f"{_changelog_prefix(settings)}{digest}")
+    return StateTopics(settings.owner_topic, f"{settings.changelog_prefix}{digest}")
 
 
 def matching_topics(settings: Settings, existing: Collection[str]) -> list[str]:
@@ -89,7 +88,7 @@ def matching_topics(settings: Settings, existing: Collection[str]) -> list[str]:
         settings: names and expressions.
         existing: topics that exist.
     """
-    own = {_owner(settings), *_changelogs(settings, existing)}
+    own = {settings.owner_topic, *_changelogs(settings, existing)}
     others = [name for name in existing if name not in own and not name.startswith(_KAFKAS_OWN)]
     named = [name for name in settings.input.topics if not is_expression(name)]
     expressions = filter(is_expression, settings.input.topics)
@@ -97,24 +96,9 @@ def matching_topics(settings: Settings, existing: Collection[str]) -> list[str]:
     return sorted(found.union(named))
 
 
-def _state_name(settings: Settings) -> str:
-    name = settings.state.name or settings.input.group
-    legal = re.sub(r"[^a-zA-Z0-9._-]", "_", name)[:_LONGEST_NAME]
-    # Any text can name a group: two that differ only in what no topic name allows must not share an index.
-    return legal if legal == name else f"{legal}-{blake2b(name.encode(), digest_size=4).hexdigest()}"
-
-
-def _owner(settings: Settings) -> str:
-    return f"{_state_name(settings)}.owner"
-
-
-def _changelog_prefix(settings: Settings) -> str:
-    return f"{_state_name(settings)}.changelog."
-
-
 def _changelogs(settings: Settings, existing: Collection[str]) -> set[str]:
     """Return which of the existing topics are changelogs of the index, under whatever settings."""
-    changelog = re.compile(re.escape(_changelog_prefix(settings)) + _DIGEST)
+    changelog = re.compile(re.escape(settings.changelog_prefix) + _DIGEST)
     return set(filter(changelog.fullmatch, existing))
 
 
