@@ -52,6 +52,12 @@ def _answers_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stream_dedup.stream.kafka.topics._IDENTITY_SECONDS", 60.0)
 
 
+@pytest.fixture
+def looks_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let sources hear what the group has to say whenever they keep alive, not only twice a minute."""
+    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
+
+
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[KafkaBroker]:
     """A broker for this module alone, which lets a group drop a silent member after a short time."""
@@ -187,6 +193,7 @@ def test_topic_that_was_made_anew_is_read_from_its_beginning(bootstrap: str, res
         assert _read(source, source.batch(), 2) == [0, 1]
 
 
+@pytest.mark.usefixtures("looks_in")
 def test_partition_without_messages_is_read_from_where_it_was_first_assigned(bootstrap: str) -> None:
     """With `auto.offset.reset=latest` too: what arrives while no process runs is not skipped."""
     topics, positions = named_topics(), dict[Place, int]()
@@ -210,6 +217,7 @@ def test_partition_without_messages_is_read_from_where_it_was_first_assigned(boo
         assert _read(source, source.batch(), 2) == [3, 4]
 
 
+@pytest.mark.usefixtures("looks_in")
 @pytest.mark.parametrize("running", [True, False])
 def test_added_partitions_are_read_from_their_beginning(bootstrap: str, *, running: bool) -> None:
     """With `auto.offset.reset=latest` too: all that is in them is new, whenever they are found."""
@@ -262,6 +270,7 @@ def test_group_knows_where_the_state_stands(bootstrap: str) -> None:
         wait_until(lambda: _committed(bootstrap, topics, 2) == [4, 2], "the group is told")
 
 
+@pytest.mark.usefixtures("looks_in")
 def test_another_reader_of_the_group_is_told(bootstrap: str) -> None:
     """Two indexes with one group would each see some of the articles, and take copies of the others for new."""
     topics = named_topics()
