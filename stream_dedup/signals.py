@@ -70,9 +70,9 @@ def raise_by_signal(number: int, _frame: object = None) -> NoReturn:
 
 
 @contextmanager
-def handling_signals(handler: Handler) -> Iterator[None]:
-    """Handle the signals that end a command while the context lasts; see `handle_signals`."""
-    before = handle_signals(handler)
+def handling_signals(handler: Handler, *numbers: signal.Signals) -> Iterator[None]:
+    """Handle signals while the context lasts; see `handle_signals`."""
+    before = handle_signals(handler, *numbers)
     try:
         yield
     finally:
@@ -93,10 +93,9 @@ def holding_interrupt() -> Iterator[None]:
         return
     heard: list[int] = []
     try:
-        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
-        yield
+        with handling_signals(lambda number, _: heard.append(number), signal.SIGINT):
+            yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         if heard:
             raise_by_signal(heard[0])
 

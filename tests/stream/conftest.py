@@ -10,6 +10,7 @@ import pytest
 
 from deploy.broker import kafka_for_session
 from stream_dedup import Article, Deduplicator
+from stream_dedup.stream.input import source
 from tests.stream.fork_server import fork_server
 from tests.stream.schemas import SchemaServer, schema_server
 from tests.stream.service import Service
@@ -45,6 +46,12 @@ def registry() -> Iterator[SchemaServer]:
     """Return a registry for this test alone."""
     with schema_server() as server:
         yield server
+
+
+@pytest.fixture
+def looks_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let sources hear what the group has to say whenever they keep alive, not only twice a minute."""
+    monkeypatch.setattr(source, "_KEEP_ALIVE_SECONDS", 0.0)
 
 
 @pytest.fixture(autouse=True, scope="session")

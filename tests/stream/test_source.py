@@ -52,12 +52,6 @@ def _answers_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stream_dedup.stream.kafka.topics._IDENTITY_SECONDS", 60.0)
 
 
-@pytest.fixture
-def looks_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let sources hear what the group has to say whenever they keep alive, not only twice a minute."""
-    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
-
-
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[KafkaBroker]:
     """A broker for this module alone, which lets a group drop a silent member after a short time."""
@@ -91,11 +85,9 @@ def _await_rebalances(source: Source, count: int) -> None:
     wait_until(rebalanced, f"{count} rebalances")
 
 
-def test_partition_that_is_given_anew_amid_a_commit_is_read_on_behind_it(
-    hasty: KafkaBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("looks_in")
+def test_partition_that_is_given_anew_amid_a_commit_is_read_on_behind_it(hasty: KafkaBroker) -> None:
     """While the broker keeps the process waiting, the group drops it and takes it back."""
-    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
     create_topic(hasty.bootstrap, topics.input)
     produce(hasty.bootstrap, topics.input, _numbered(2 * _PIECE))
@@ -135,11 +127,9 @@ def test_partition_that_was_paused_when_the_group_took_it_is_read_on(
         assert len(_read(source, rest, 2 * count - len(first.messages))) == 2 * count - len(first.messages)
 
 
-def test_what_was_read_ahead_is_not_read_again_where_another_partition_has_moved(
-    bootstrap: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("looks_in")
+def test_what_was_read_ahead_is_not_read_again_where_another_partition_has_moved(bootstrap: str) -> None:
     """During a commit of two partitions, one goes to another member and comes back; more is read from the other."""
-    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
     create_topic(bootstrap, topics.input, partitions=2)
     produce(bootstrap, topics.input, [*_numbered(_PIECE // 2, 0), *_numbered(_PIECE // 2, 1)])
@@ -400,11 +390,9 @@ def test_identity_that_is_told_late_is_known_from_then_on(bootstrap: str) -> Non
             _read(source, batch, 1)
 
 
-def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
-    bootstrap: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("looks_in")
+def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(bootstrap: str) -> None:
     """The commit was of the old topic; the state learns of the new one with the next commit, the group at once."""
-    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
     soon, told = "kafka.topic.metadata.refresh.interval.ms=100", "commit.guarantee=at_least_once"
     settings = _settings(bootstrap, topics, soon, told)
@@ -427,12 +415,12 @@ def test_topic_that_is_made_anew_amid_a_commit_stands_at_its_beginning(
         wait_until(lambda: _committed(bootstrap, topics, 1) == [0], "the group is told")
 
 
+@pytest.mark.usefixtures("looks_in")
 def test_group_is_not_set_back_behind_what_is_being_committed(
     hasty: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The group may already know a position for a partition that is reassigned during a commit."""
     told: list[dict[Place, int]] = []
-    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics = named_topics()
     create_topic(hasty.bootstrap, topics.input, 2)
     produce(hasty.bootstrap, topics.input, _numbered(_PIECE))
@@ -445,11 +433,9 @@ def test_group_is_not_set_back_behind_what_is_being_committed(
     assert told == [{(topics.input, 0): 2, (topics.input, 1): 0}, {(topics.input, 1): 0}]
 
 
-def test_identity_that_is_told_amid_a_commit_puts_nothing_back(
-    hasty: KafkaBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("looks_in")
+def test_identity_that_is_told_amid_a_commit_puts_nothing_back(hasty: KafkaBroker) -> None:
     """The commit is of the same topic, of which only the name was known when it began."""
-    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     topics, identities = named_topics(), dict[str, int]()
     create_topic(hasty.bootstrap, topics.input)
     produce(hasty.bootstrap, topics.input, _numbered(_PIECE + 3))

@@ -14,7 +14,6 @@ from confluent_kafka import Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from stream_dedup.settings import Settings, load_settings
-from stream_dedup.stream.input import source as input_
 from stream_dedup.stream.input import time_order
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
@@ -124,11 +123,9 @@ def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rewind(bootstrap: st
     assert _offsets(again.messages) == {0: list(range(count)), 1: list(range(count))}
 
 
-def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rebalance(
-    bootstrap: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("looks_in")
+def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rebalance(bootstrap: str) -> None:
     """Whichever partition the other member is given, and gives back."""
-    monkeypatch.setattr(input_, "_KEEP_ALIVE_SECONDS", 0.0)
     count, settings = 1_000, _settings(bootstrap, fresh_topics(bootstrap, partitions=2))
     with _holding(settings, count) as (source, first):
         early = len(first.messages)

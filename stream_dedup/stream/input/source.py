@@ -67,11 +67,10 @@ class Source:
 
     If the state has no position in a partition, reading begins as `auto.offset.reset` says (the earliest message by
     default), and the state records where it began if that is the end; partitions that are added to a topic later are
-    read from their beginning. The group's committed offsets are only for lag
-    monitoring and for rebuilding a state. A topic that was deleted and recreated is read from its beginning: its
-    identity is kept among the positions. A partition that has lost the next messages to read is resumed at its first
-    offset if they were deleted, and at its end if messages already read are lost as well, as after an unclean leader
-    election.
+    read from their beginning. The group's committed offsets are only for lag monitoring and for rebuilding a state. A
+    topic that was deleted and recreated is read from its beginning: its identity is kept among the positions. A
+    partition that has lost the next messages to read is resumed at its first offset if they were deleted, and at its
+    end if messages already read are lost as well, as after an unclean leader election.
 
     Messages that have arrived are handed out in the order of their timestamps, see `TimeOrder`.
 
