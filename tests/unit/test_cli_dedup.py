@@ -235,6 +235,17 @@ def test_dedup_counts_what_it_wrote_before_it_failed(invoke: Invoke, articles: P
     assert (result.exit_code, "cut.jsonl.gz" in result.stderr, "records" in result.stdout) == (2, True, True)
 
 
+def test_article_from_a_file_has_no_time_of_arrival(invoke: Invoke, tmp_path: Path) -> None:
+    """Its publication time must not pass for one, neither of the article nor of the cluster's member."""
+    file, state = tmp_path / "dated.jsonl", tmp_path / "state"
+    file.write_text(json.dumps({"id": "a", "body": BODY, "published_at": "2026-10-18T12:00:00Z"}), encoding="utf-8")
+    assert invoke("dedup", file, "-o", tmp_path / "out", "--state", state).exit_code == 0
+    asked = [invoke(name, "a", "--json", "--set", f"state.directory={state}").stdout for name in ("article", "cluster")]
+    article, (member,) = json.loads(asked[0]), json.loads(asked[1])["members"]
+    for told in (article, member):
+        assert (told["published_at"], told["received_at"]) == ("2026-10-18T12:00:00.000Z", None)
+
+
 def test_state_that_cannot_be_closed_is_no_unfinished_run(
     invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
