@@ -13,6 +13,7 @@ from pydantic import Field
 
 from stream_dedup.article import Announcement, Article, Origin, Relation, Source
 from stream_dedup.ask.answers import Answer, Encodable, MessageLocation
+from stream_dedup.closing import SelfClosing
 from stream_dedup.decode import UndecodableError
 from stream_dedup.output_fields import iso
 from stream_dedup.scope import id_of, scope_of
@@ -52,8 +53,10 @@ class DecisionAnswer(Answer):
     output: MessageLocation = Field(description="Location of the message that reports the decision.")
 
 
-class Decisions:
+class Decisions(SelfClosing):
     """Reads the messages of the three output topics.
+
+    Use it as a context manager, or call `close`.
 
     Args:
         settings: name the topics and the formats of articles and links there.
@@ -63,15 +66,19 @@ class Decisions:
     """
 
     def __init__(self, settings: Settings) -> None:
-        output, formats = settings.output, Formats(settings, give_up)
-        self._decoder = formats.decoder()
+        output, self._formats = settings.output, Formats(settings, give_up)
+        self._decoder = self._formats.decoder()
         # A unique article has the bytes it came with and does not say from which topic: try one topic for each format.
         named = [*settings.input.formats, ""]
         self._origins = [
             Origin(topic, 0, 0) for topic in {settings.input.format_of(name): name for name in named}.values()
         ]
-        self._read_link = formats.link_reader()
+        self._read_link = self._formats.link_reader()
         self._readers = {output.unique: self._unique, output.duplicates: self._link, output.dead: _dead_letter}
+
+    def close(self) -> None:
+        """Disconnect from the registry."""
+        self._formats.close()
 
     @property
     def topics(self) -> list[str]:

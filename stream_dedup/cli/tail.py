@@ -5,7 +5,8 @@ Knows arguments, filters and the stream of lines; knows nothing of topics.
 
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,9 +104,8 @@ def tail_command(
     from stream_dedup.stream.kafka.tail import Tail
 
     def work() -> None:
-        topics, read = _reading(settings, shadow=shadow)
         handle_signals(lambda *_: leave(0), signal.SIGINT)
-        with Tail(settings, topics) as tail:
+        with _reading(settings, shadow=shadow) as (topics, read), Tail(settings, topics) as tail:
             for message in tail.messages(None if beginning else last, endless=follow):
                 try:
                     told = read(message)
@@ -118,15 +118,19 @@ def tail_command(
     run_reporting_errors(work)
 
 
-def _reading(settings: Settings, *, shadow: bool) -> "tuple[Sequence[str], Callable[[Message], _Told | None]]":
-    """Return the topics to follow, and the function that reads their messages."""
+@contextmanager
+def _reading(
+    settings: Settings, *, shadow: bool
+) -> "Iterator[tuple[Sequence[str], Callable[[Message], _Told | None]]]":
+    """Provide the topics to follow, and the function that reads their messages."""
     from stream_dedup.ask.decisions import Decisions
     from stream_dedup.ask.disagreements import disagreement
 
     if shadow:
-        return [settings.shadow.topic], disagreement
-    decisions = Decisions(settings)
-    return decisions.topics, decisions.decision
+        yield [settings.shadow.topic], disagreement
+        return
+    with Decisions(settings) as decisions:
+        yield decisions.topics, decisions.decision
 
 
 def _print(told: "_Told", *, as_json: bool) -> None:

@@ -111,11 +111,11 @@ def settings_of(config: Path | None, flags: list[str] | None) -> Settings:
 
 def _faults(settings: Settings) -> Iterator[str]:
     """Yield the faults of settings that are within their bounds: in files, clients and packages."""
-    from stream_dedup.stream.formats import Formats
+    from stream_dedup.stream.formats import check_formats
     from stream_dedup.stream.kafka.clients import check_properties
     from stream_dedup.stream.watching.traced import check_tracing
 
-    checks: tuple[Callable[[Settings], object], ...] = (check_properties, check_tracing, Formats)
+    checks: tuple[Callable[[Settings], object], ...] = (check_properties, check_tracing, check_formats)
     yield from _faults_of_files(settings)
     for check in checks:
         try:

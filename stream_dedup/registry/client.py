@@ -110,8 +110,9 @@ class Registry:
         self._closed = threading.Event()
 
     def close(self) -> None:
-        """Stop asking: whoever waits for an answer gives up. May be called from another thread."""
+        """Stop asking and disconnect: whoever waits for an answer gives up. May be called from another thread."""
         self._closed.set()
+        self._client.close()
 
     def schema(self, key: Key, form: str | None = None) -> Schema:
         """Return a schema.
@@ -155,6 +156,8 @@ class Registry:
         answer = self._try(ask)
         if not isinstance(answer, RegistryUnreachableError):
             return answer
+        if self._closed.is_set():
+            raise RegistryError(f"closed: {answer}")  # its connection was taken from under it: that is no outage
         pause = _FIRST_PAUSE_SECONDS
         try:
             while isinstance(answer, RegistryUnreachableError):

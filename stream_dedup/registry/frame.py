@@ -56,7 +56,7 @@ def framed(value: bytes, headers: Sequence[tuple[str, bytes | None]] = (), *, in
     return Frame(key, indexes, value[behind:])
 
 
-def prefix(schema_id: int, *, indexed: bool = False) -> bytes:
+def prefix(schema_id: int, *, indexed: bool) -> bytes:
     """Return the bytes before a value of a schema; if indexed, before the first message of a Protobuf file."""
     return struct.pack(">BI", _MAGIC_ID, schema_id) + (_FIRST if indexed else b"")
 

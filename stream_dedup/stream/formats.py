@@ -113,6 +113,15 @@ class Formats(SelfClosing):
         return RegisteredEncoder(self._settings.output, self._registry)
 
 
+def check_formats(settings: Settings) -> None:
+    """Check what can be checked of the formats before anything starts.
+
+    Raises:
+        SettingsError: as `Formats` does.
+    """
+    Formats(settings).close()
+
+
 def give_up(outage: RegistryUnreachableError) -> None:
     """Fail rather than wait: `while_waiting` for those who answer questions."""
     raise outage

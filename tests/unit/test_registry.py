@@ -20,6 +20,7 @@ from stream_dedup.registry import RegistryError, RegistryUnreachableError, Unkno
 from stream_dedup.registry.client import Key, Registry, make_client
 from stream_dedup.registry.frame import Frame, FrameError, framed, prefix
 from stream_dedup.settings import InputSettings, SettingsError
+from tests.stream.waiting import wait_until
 from tests.unit.registered import AVRO, article, mock_registry, sample
 
 _SCHEMA = json.dumps({"schema": json.dumps(AVRO)})
@@ -35,6 +36,7 @@ class _Server(ThreadingHTTPServer):
     replies: list[_Reply]
     types: _Reply
     asked: list[tuple[str, str | None]]
+    connections: int  # that are open
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -58,10 +60,28 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.replies.pop(0) if len(self.server.replies) > 1 else self.server.replies[0]
 
 
+class _KeepingHandler(_Handler):
+    """Keeps connections open after an answer, and counts them."""
+
+    protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        """Count the connection."""
+        super().setup()
+        self.server.connections += 1
+
+    def finish(self) -> None:
+        """Count it no longer."""
+        super().finish()
+        self.server.connections -= 1
+
+
 @contextmanager
-def _serving(*replies: _Reply, types: _Reply = (404, _BARE)) -> Iterator[tuple[str, _Server]]:
-    server = _Server(("127.0.0.1", 0), _Handler)
-    server.replies, server.types, server.asked = list(replies), types, []
+def _serving(
+    *replies: _Reply, types: _Reply = (404, _BARE), handler: type[_Handler] = _Handler
+) -> Iterator[tuple[str, _Server]]:
+    server = _Server(("127.0.0.1", 0), handler)
+    server.replies, server.types, server.asked, server.connections = list(replies), types, [], 0
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -122,11 +142,29 @@ def test_end_of_an_outage_is_told_once() -> None:
         registry(url).schema(7)
     assert told == ["away", "over"]
     told.clear()
-    closed = registry("http://127.0.0.1:1")
-    closed.close()
+
+    def close_at_once(_: RegistryUnreachableError) -> None:
+        told.append("away")
+        closed.close()
+
+    closed = Registry(make_client({"url": "http://127.0.0.1:1"}), close_at_once, lambda: told.append("over"))
     with pytest.raises(RegistryError, match="given up"):
         closed.schema(7)
     assert told == ["away", "over"]
+    told.clear()
+    with pytest.raises(RegistryError, match="closed"):
+        closed.schema(7)
+    assert told == []
+
+
+def test_closing_disconnects() -> None:
+    """The connection that was kept for the next question is closed, not left to the garbage collector."""
+    with _serving((200, _SCHEMA), handler=_KeepingHandler) as (url, server):
+        registry = _registry(url)
+        registry.schema(7)
+        assert server.connections == 1
+        registry.close()
+        wait_until(lambda: server.connections == 0, "the end of the connection", 10)
 
 
 @pytest.mark.slow
