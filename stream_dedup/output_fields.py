@@ -5,7 +5,7 @@ Knows the names and values of fields; knows nothing of topics, or of the format 
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 from stream_dedup.article import EARLIEST_MS, LATEST_MS, Announcement, Decision, Link, Origin, Succession, Withdrawn
 from stream_dedup.output_shapes import LINK, ONLY_WHERE_TOLD
@@ -18,6 +18,10 @@ _FRACTIONS = tuple([f".{millisecond:03d}Z" for millisecond in range(_SECOND_MS)]
 _NO_LINK = dict.fromkeys(field.name for field in LINK.fields if field.name not in ONLY_WHERE_TOLD)
 
 
+@overload
+def fingerprint_hex(fingerprint: int) -> str: ...
+@overload
+def fingerprint_hex(fingerprint: int | None) -> str | None: ...
 def fingerprint_hex(fingerprint: int | None) -> str | None:
     """Return a fingerprint as 16 hexadecimal digits, None if there is none."""
     return f"{fingerprint:016x}" if fingerprint is not None else None
@@ -108,6 +112,10 @@ def succession_fields(succession: Succession, decided_ms: int) -> dict[str, Any]
     }
 
 
+@overload
+def rounded(share: float) -> float: ...
+@overload
+def rounded(share: float | None) -> float | None: ...
 def rounded(share: float | None) -> float | None:
     """Return a share as it is published, with four decimal places; None if it is unknown."""
     return None if share is None else round(share, 4)

@@ -50,12 +50,12 @@ def remove_own() -> None:
             scratch.cleanup()
 
 
-def remove_abandoned(purpose: str, parent: Path | None = None) -> None:
+def remove_abandoned(purpose: str, parent: Path | None) -> None:
     """Remove temporary directories whose processes are gone.
 
     Args:
         purpose: of the directories.
-        parent: directory they were created in, as in `Scratch`.
+        parent: directory they were created in; None for the system's temporary directory.
     """
     for folder in (parent or Path(gettempdir())).glob(f"{_prefix(purpose)}*"):
         # One that its own process removes meanwhile, or that cannot be removed, is not our concern.

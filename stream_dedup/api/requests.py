@@ -17,7 +17,7 @@ from stream_dedup.api.problems import Code, RefusedError, quoted_input
 from stream_dedup.ask.bounds import (
     LONGEST_ID,
     MAX_SIMILARITY,
-    checked_name,
+    checked_id,
     checked_scope,
 )
 from stream_dedup.scope import MAX_SCOPE_BYTES
@@ -42,7 +42,7 @@ def _not_blank(text: str) -> str:
 
 
 # Limits come first: after a check of ours, pydantic's messages would call characters items.
-_Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), _told(checked_name)]
+_Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), _told(checked_id)]
 _Scope = Annotated[str, Field(max_length=MAX_SCOPE_BYTES), _told(checked_scope)]
 Id = Annotated[_Id, Query(description="Id of the article.")]
 OtherId = Annotated[

@@ -16,8 +16,8 @@ class TooLongError(ValueError):
     """A text that is asked about is too long to be an article."""
 
 
-def checked_name(text: str) -> str:
-    """Return an id or a scope if it is valid.
+def checked_id(text: str) -> str:
+    """Return an id if it is valid.
 
     Raises:
         ValueError: it contains the separator of scope and id.

@@ -75,6 +75,7 @@ class StateFollower(SelfClosing):
         self._scratch = Scratch("follow")
         self._view: View | None = None
         self._identity: tuple[str, int, int] | None = None
+        self._last_write = -1  # that the view shows
         self._epoch_begin = -1  # number of articles judged before it began
         try:
             self.refresh()
@@ -144,17 +145,21 @@ class StateFollower(SelfClosing):
             check_format(store, comparability(self._settings), claim=False)
             view = view_of(store, self._settings, Progress())
             opened.pop_all()
-        self._store = store
+        self._store, self._last_write = store, -1
         self._epoch_begin = _begin_of_epoch(load_progress(store))
         return view
 
     def _caught_up(self, view: View, most: int | None) -> View:
         self._store.catch_up()
+        last_write = self._store.last_write
+        if last_write == self._last_write and (most == 0 or not view.unseen):
+            return view
         progress = load_progress(view.store)
         if most is not None and progress.entries - view.progress.entries > most:
             most = 0
         view.index.shelf.reload_runs()
         view.index.load_young(self._store, progress, most)
+        self._last_write = last_write
         return replace(view, progress=progress)
 
     def _take_epoch(self, seen: View) -> None:

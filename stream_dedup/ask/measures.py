@@ -5,6 +5,7 @@ Knows the fields of both; knows nothing of where the texts come from.
 
 from stream_dedup.ask.answers import KeysAnswer, MeasuresAnswer, WordAnswer
 from stream_dedup.engine.explain import Explanation, WeightedWord
+from stream_dedup.output_fields import fingerprint_hex, rounded
 
 
 def measures_of(explanation: Explanation) -> MeasuresAnswer:
@@ -14,12 +15,12 @@ def measures_of(explanation: Explanation) -> MeasuresAnswer:
         relation=explanation.relation,
         ground=explanation.ground,
         verdict=explanation.verdict,
-        jaccard=round(explanation.jaccard, 4),
-        containment=round(explanation.containment, 4),
+        jaccard=rounded(explanation.jaccard),
+        containment=rounded(explanation.containment),
         hamming=explanation.hamming,
-        fingerprints=(f"{first:016x}", f"{second:016x}"),
+        fingerprints=(fingerprint_hex(first), fingerprint_hex(second)),
         differing_bits=explanation.differing_bits,
-        cosine=round(explanation.cosine, 4),
+        cosine=rounded(explanation.cosine),
         grams=explanation.grams,
         idf_epoch=explanation.epoch,
         keys=KeysAnswer(

@@ -6,8 +6,7 @@ Knows what answers which query; knows nothing of HTTP or the terminal.
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
+from contextlib import ExitStack, closing, suppress
 
 from stream_dedup.article import Article, Relation
 from stream_dedup.ask.answers import (
@@ -35,10 +34,8 @@ from stream_dedup.engine.explain import Explainer, ground_of
 from stream_dedup.engine.versions import load_records
 from stream_dedup.engine.window import Window
 from stream_dedup.files.run_positions import runs_of
-from stream_dedup.index.peek import is_state
 from stream_dedup.index.records.ledger import Positions, Progress, load_positions
-from stream_dedup.index.stores.store import StoreError
-from stream_dedup.output_fields import iso
+from stream_dedup.output_fields import iso, rounded
 from stream_dedup.registry import RegistryError
 from stream_dedup.scope import id_of, name_of
 from stream_dedup.settings import Settings
@@ -46,7 +43,7 @@ from stream_dedup.stream.formats import Formats, give_up
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.messages import Messages
 from stream_dedup.stream.kafka.places import in_input
-from stream_dedup.stream.state.states import digest_of, is_of_files, other_states, state_directory
+from stream_dedup.stream.state.states import is_of_files, state_to_read
 from stream_dedup.version import __version__
 
 # Entries made searchable per second, at some 20 us each: while searches keep coming, and otherwise.
@@ -79,22 +76,21 @@ class QueryService(SelfClosing):
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        own = settings.state.directory
-        # A service's state is in a subdirectory of it; a state made by `stream-dedup dedup` is the directory itself.
-        self._from_files = is_of_files(settings)
-        self._directory = own if self._from_files else _directory_of(settings)
+        self._directory, self._from_files = state_to_read(settings), is_of_files(settings)
         self._window = Window(settings.window)
-        self._messages = Messages(settings)
-        formats = Formats(settings, give_up)
-        self._texts = Texts(self._messages, formats.decoder(), from_files=self._from_files)
-        self._read_link = formats.link_reader()
         self._loading = threading.Lock()
         self._loaded: Explainer | None = None
         self._pace = _Pace()
         self._figures = FiguresReader(settings.http)
         self._searched_until = 0.0
         self._looked_at = time.monotonic()
-        self._follower = StateFollower(self._directory, settings)
+        with ExitStack() as opened:
+            self._messages = opened.enter_context(closing(Messages(settings)))
+            formats = opened.enter_context(Formats(settings, give_up))
+            self._texts = Texts(self._messages, formats.decoder(), from_files=self._from_files)
+            self._read_link = formats.link_reader()
+            self._follower = opened.enter_context(StateFollower(self._directory, settings))
+            self._opened = opened.pop_all()
 
     def refresh(self) -> None:
         """Read what was written since the last refresh.
@@ -275,8 +271,7 @@ class QueryService(SelfClosing):
 
     def close(self) -> None:
         """Release what was opened."""
-        self._follower.close()
-        self._messages.close()
+        self._opened.close()
 
     def _look(self, most: int) -> None:
         """Refresh once, and make at most so many entries searchable."""
@@ -318,8 +313,8 @@ class QueryService(SelfClosing):
                 id=id_of(one.name),
                 relation=one.relation,
                 ground=ground_of(one.relation, one.jaccard, one.containment, one.smallest, self._settings),
-                jaccard=round(one.jaccard, 4),
-                containment=round(one.containment, 4),
+                jaccard=rounded(one.jaccard),
+                containment=rounded(one.containment),
                 hamming=one.hamming,
                 canonical=id_of(canonical),
                 cluster=one.cluster,
@@ -339,23 +334,6 @@ def _no_reason(article_id: str, relation: Relation | None, duplicates: Sequence[
         return UniqueArticleError(f"{quoted(article_id)} is a revision of an article, but not a copy: {name}")
     beside = f", though {relation}" if relation is not None else ""
     return UniqueArticleError(f"{quoted(article_id)} is unique{beside}, not a copy: {name}")
-
-
-def _directory_of(settings: Settings) -> Path:
-    """Return the directory of a service's state.
-
-    Raises:
-        StoreError: there are only states of other settings.
-    """
-    digest = digest_of(settings)
-    directory, others = state_directory(settings, digest), other_states(settings, digest)
-    if others and not is_state(directory):
-        there = ", ".join(map(str, others))
-        raise StoreError(
-            f"{directory} holds no state, but there are states of other settings ({there}): use the settings "
-            "of the service (--config, --set and the environment)"
-        )
-    return directory
 
 
 class _Pace:

@@ -20,7 +20,7 @@ from stream_dedup.ask.bounds import (
     MOST_MEMBERS,
     MOST_SKIPPED,
     UNNAMED,
-    checked_name,
+    checked_id,
     checked_scope,
 )
 from stream_dedup.cli.terminal import (
@@ -51,7 +51,7 @@ _Answered = TypeVar("_Answered", bound="Answer")
 def _id(text: str) -> str:
     if not 1 <= len(text) <= LONGEST_ID:
         raise ValueError(f"it has {len(text)} characters: 1 to {LONGEST_ID} are allowed")
-    return checked_name(required_utf8(text))
+    return checked_id(required_utf8(text))
 
 
 as_text = option_parser(required_utf8)

@@ -122,12 +122,12 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
     """
     settings = settings_of(config, flags)
     from stream_dedup.stream.rebuild import Rebuild
-    from stream_dedup.stream.state.states import check_old_format, digest_of
+    from stream_dedup.stream.state.states import check_not_of_files, digest_of
 
     stopping = threading.Event()
 
     def work() -> None:
-        check_old_format(settings)
+        check_not_of_files(settings)
         handle_signals(lambda *_: stopping.set())
         with _progress() as report:
             articles = Rebuild(settings, report, stopping).run()

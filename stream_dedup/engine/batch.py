@@ -107,7 +107,7 @@ class Batch:
     """
 
     def __init__(
-        self, parts: Parts, state: State, items: Sequence[Article | Withdrawal], prepared: Prepared | None = None
+        self, parts: Parts, state: State, items: Sequence[Article | Withdrawal], prepared: Prepared | None
     ) -> None:
         self._parts = parts
         self._settings = parts.settings

@@ -17,13 +17,13 @@ from stream_dedup.engine.judged import Change, Judged
 from stream_dedup.engine.parts import parts_of
 from stream_dedup.engine.prepared import Prepared
 from stream_dedup.engine.state import State
-from stream_dedup.engine.warm_up import YOUNG_ENTRIES, run_warm_up, warm_up_settings
+from stream_dedup.engine.warm_up import FROZEN_FROM, run_warm_up, warm_up_settings
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.changelog import Commit
 from stream_dedup.index.records.ledger import ChangelogPosition, Positions, Progress
-from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.rocks import open_store
 from stream_dedup.index.stores.store import FileStore, MemoryStore
-from stream_dedup.settings import EngineSettings
+from stream_dedup.settings import EngineSettings, Settings, StateSettings
 from stream_dedup.settings.kinds import required_path
 from stream_dedup.signals import holding_interrupt
 from stream_dedup.text.idf import Epoch
@@ -40,7 +40,8 @@ class Deduplicator(SelfClosing):
 
     Args:
         directory: where the state is kept; None keeps it in memory.
-        settings: thresholds, tables, weights; the defaults are those of the service.
+        settings: thresholds, tables, weights; the defaults are those of the service. Of a service's whole `Settings`,
+            `state` says how the directory is kept.
         store: a store to use instead of `directory`; it is closed with the engine.
         beside: an engine with comparable settings, to share its dictionaries.
 
@@ -60,7 +61,7 @@ class Deduplicator(SelfClosing):
         beside: "Deduplicator | None" = None,
     ) -> None:
         self._settings = _checked(settings)
-        store = store or (MemoryStore() if directory is None else RocksStore(Path(required_path(directory))))
+        store = store or _opened(directory, self._settings)
         try:
             self.state = State(store, self._settings)
         except BaseException:
@@ -247,13 +248,20 @@ def _warm_up(settings: str) -> None:
 def rehearsed_engine(settings: EngineSettings) -> Iterator[Deduplicator]:
     """Provide an in-memory engine that has judged the short stream of `warm_up`; most of its entries are in runs."""
     with Deduplicator(settings=warm_up_settings(settings)) as engine:
-        engine.state.index.shelf.young_entries = YOUNG_ENTRIES
+        engine.state.index.shelf.young_entries = FROZEN_FROM
         run_warm_up(
             lambda items: engine.apply(engine.decide(items, engine.prepare(items)).change),
             settings.window.days,
         )
         engine.state.index.shelf.finish_merges(engine.progress)
         yield engine
+
+
+def _opened(directory: Path | str | None, settings: EngineSettings) -> FileStore:
+    if directory is None:
+        return MemoryStore()
+    kept = settings.state if isinstance(settings, Settings) else StateSettings()
+    return open_store(Path(required_path(directory)), kept)
 
 
 def _checked(settings: EngineSettings | None) -> EngineSettings:

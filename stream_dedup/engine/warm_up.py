@@ -9,7 +9,7 @@ from stream_dedup.article import Article, Withdrawal
 from stream_dedup.engine.window import MS_PER_DAY
 from stream_dedup.settings import EngineSettings
 
-YOUNG_ENTRIES = 40  # entries after which young lists are frozen: enough for their tables to grow before that
+FROZEN_FROM = 40  # entries after which young lists are frozen: enough for their tables to grow before that
 _EPOCH = 10  # articles: the fewest that an epoch may have
 _BATCHES, _BATCH = 30, 8
 _BEGIN_MS = 1_600_000_000_000

@@ -128,6 +128,6 @@ def runs_of(known: Positions) -> list[dict[str, object]]:
 def _files_of(out: str, known: Positions) -> list[tuple[str, int]]:
     begin, run = f"{out} < ", known[out, _FILES]
     found = {name for name, _ in known if name.startswith(begin)}
-    # An earlier run, whose results were moved away, may have read other files; states of old do not say which.
-    names = sorted(name for name in found if known.get((name, _RUN), run) == run)
+    # An earlier run, whose results were moved away, may have read other files.
+    names = sorted(name for name in found if known[name, _RUN] == run)
     return [(name.removeprefix(begin).partition(" ")[2], known[name, _RECORDS]) for name in names]

@@ -9,17 +9,16 @@ from typing import Any
 
 from stream_dedup.index.records.counts import load_epoch
 from stream_dedup.index.records.ledger import load_changelog_position, stored_settings
+from stream_dedup.index.stores.errors import DATABASE_FILE
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.paths import is_there
 from stream_dedup.text.idf import Epoch
 
-_ROCKSDB_FILE = "CURRENT"  # in every database
-
 
 def is_state(directory: Path) -> bool:
     """Tell whether a directory holds a database."""
-    return is_there(directory / _ROCKSDB_FILE)
+    return is_there(directory / DATABASE_FILE)
 
 
 def settings_of_state(directory: Path) -> Mapping[str, Any] | None:

@@ -35,7 +35,7 @@ from stream_dedup.stream.state.replay import ChangelogFollower
 from stream_dedup.stream.state.restore import discard_replays
 from stream_dedup.stream.state.snapshots import SnapshotServer
 from stream_dedup.stream.state.states import (
-    check_old_format,
+    check_not_of_files,
     check_own,
     digest_of,
     discard,
@@ -101,7 +101,7 @@ class Service:
             SettingsError: tracing needs packages that are missing.
             OSError: the HTTP port is taken.
         """
-        check_old_format(self._settings)
+        check_not_of_files(self._settings)
         discard_replays(self._settings)
         digest = digest_of(self._settings)
         directory = state_directory(self._settings, digest)

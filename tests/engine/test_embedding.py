@@ -3,6 +3,7 @@
 Knows what users call; what is decided is tested elsewhere.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from stream_dedup import Article, Deduplicator, Relation
 from stream_dedup.article import Withdrawal
 from stream_dedup.engine.judged import Change
 from stream_dedup.index.stores.store import StoreError
+from stream_dedup.settings import EngineSettings, StateSettings, load_settings
 from tests.engine.one_by_one import REPOST, SETTINGS
 from tests.engine.samples import articles, bodies
 
@@ -22,6 +24,19 @@ def engine() -> Iterator[Deduplicator]:
     """An engine in memory that has judged nothing."""
     with Deduplicator() as one:
         yield one
+
+
+def test_state_is_kept_as_the_settings_of_a_service_say(tmp_path: Path) -> None:
+    """RocksDB notes the sizes it was opened with beside the database: those of the group `state`, or its defaults."""
+
+    def buffer_bytes(name: str, settings: EngineSettings | None) -> set[str]:
+        with Deduplicator(tmp_path / name, settings) as engine:
+            engine.add(articles()[0])
+        noted = max((tmp_path / name).glob("OPTIONS-*"))
+        return set(re.findall(r"^\s*write_buffer_size=(\d+)$", noted.read_text(), re.MULTILINE))
+
+    assert buffer_bytes("own", load_settings(flags=["state.write_buffer_bytes=3000000"])) == {"3000000"}
+    assert buffer_bytes("other", None) == {str(StateSettings().write_buffer_bytes)}
 
 
 _WITHDRAWAL = Withdrawal("a")

@@ -16,12 +16,14 @@ from stream_dedup.ask.lookup import Lookup, UnknownArticleError
 from stream_dedup.ask.query_service import NoReasonError, QueryService, UniqueArticleError
 from stream_dedup.engine.clusters import MOST_MEMBERS
 from stream_dedup.index.records.records import UNKNOWN_TIME
+from stream_dedup.index.runs.shelf import Shelf
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import Family, StoreError
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.settings import HttpSettings, Settings
+from stream_dedup.stream.formats import Formats
 from tests.engine.model import BEGIN, DAY, HOUR, article, text
 from tests.engine.samples import LIGHT, articles
 
@@ -482,6 +484,55 @@ def test_entries_are_made_to_be_found_where_that_can_keep_up(tmp_path: Path) -> 
             engine.process(articles()[_BATCH : _BATCH + 3])
             follower.refresh(10)
             assert unseen(follower) == 0
+
+
+def test_registry_is_disconnected_with_the_queries(
+    engine: Deduplicator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the queries are closed, or their state cannot be opened."""
+    closed: list[Formats] = []
+
+    def noted(formats: Formats) -> None:
+        closed.append(formats)
+
+    monkeypatch.setattr(Formats, "close", noted)
+    with QueryService(_settings(tmp_path / "state")):
+        assert not closed
+    assert len(closed) == 1
+    (tmp_path / "state" / "CURRENT").write_text("MANIFEST-0\n")
+    with pytest.raises(StoreError):
+        QueryService(_settings(tmp_path / "state"))
+    assert len(closed) == 2
+    assert engine.progress.judged == _BATCH
+
+
+def test_nothing_is_loaded_again_while_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refresh looks at the lists only after a write: of a commit, or of a run that has been frozen since."""
+    directory, reloads = tmp_path / "state", list[Shelf]()
+    reload_runs = Shelf.reload_runs
+
+    def noted(shelf: Shelf) -> None:
+        reloads.append(shelf)
+        reload_runs(shelf)
+
+    monkeypatch.setattr(Shelf, "reload_runs", noted)
+    with Deduplicator(directory, _settings(directory)) as engine:
+        engine.process(articles()[:_BATCH])
+        with StateFollower(directory, _settings(directory)) as follower:
+            reloads.clear()
+            follower.refresh()
+            follower.refresh()
+            assert not reloads
+            engine.process(articles()[_BATCH : _BATCH + 3])
+            follower.refresh()
+            follower.refresh()
+            assert len(reloads) == 1
+            engine.state.index.shelf.young_entries = 1
+            engine.state.index.shelf.maintain(engine.progress)
+            follower.refresh()
+            assert len(reloads) == 2
+            with follower.view() as view:
+                assert [run.stop for run in view.index.shelf.runs] == [engine.progress.entries]
 
 
 def test_entries_are_left_to_the_writer_while_too_many_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,8 +82,8 @@ def test_state_of_other_settings_is_refused_by_name(bootstrap: str, tmp_path: Pa
     assert [path.name for path in (tmp_path / "state").iterdir()] == [service.state.name]
 
 
-def test_state_directory_of_the_old_format_is_refused(bootstrap: str, tmp_path: Path) -> None:
-    """A database directly in the directory, as the earlier version kept it, is left alone, and the way out is named."""
+def test_state_of_files_is_refused(bootstrap: str, tmp_path: Path) -> None:
+    """A database directly in the directory, as a run over files keeps it, is left alone, and the way out is named."""
     Deduplicator(tmp_path / "state").close()
     before = sorted(path.name for path in (tmp_path / "state").iterdir())
     with Service(tmp_path, bootstrap, named_topics()) as service:

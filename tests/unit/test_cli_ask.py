@@ -216,7 +216,7 @@ def test_directory_without_a_state_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["article", "x", "-s", f"state.directory={tmp_path}"])
     assert result.exit_code == 1
     assert str(tmp_path) in result.stderr
-    assert "start the service, or check state.directory" in " ".join(result.stderr.split())
+    assert "start the service, check state.directory" in " ".join(result.stderr.split())
 
 
 def test_state_of_other_settings_is_named(state: Path) -> None:

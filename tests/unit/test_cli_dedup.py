@@ -216,7 +216,7 @@ def test_no_state_of_a_service_is_made_in_one_of_files(
     nowhere = ("--set", f"state.directory={state}", "--set", "kafka.bootstrap.servers=127.0.0.1:9")
     result = invoke("state", command, *nowhere)
     assert result.exit_code == 1
-    assert f"{state} holds a state without a changelog" in one_line(result.stderr)
+    assert f"{state} is a state that `stream-dedup dedup --state` made, without a changelog" in one_line(result.stderr)
     assert sorted(state.iterdir()) == before
 
 

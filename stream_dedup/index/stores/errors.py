@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stream_dedup.index.stores.store import StoreDamagedError, StoreError, StoreFullError, StoreLockedError
 
+DATABASE_FILE = "CURRENT"  # in the directory of every database
 # Where users name the directory of a state.
 _NAMED = "state.directory, for files `dedup --state`"
 # What to do about a damaged state.
@@ -44,7 +45,7 @@ def store_error(action: str, directory: Path, error: Exception) -> StoreError:
             f"cannot {action} the state directory {directory}: its file system is read-only; mount it writable, or "
             f"name another directory ({_NAMED}) ({text})"
         )
-    missing = "No such file" in text and any(directory.glob("CURRENT"))
+    missing = "No such file" in text and any(directory.glob(DATABASE_FILE))
     if "Corruption" in text or missing:
         return StoreDamagedError(f"cannot {action} the state directory {directory}: it is damaged; {REPAIR} ({text})")
     return StoreError(f"cannot {action} the state directory {directory}: {text}; see {_NAMED}")

@@ -27,7 +27,7 @@ from rocksdict import (
 )
 
 from stream_dedup.closing import SelfClosing
-from stream_dedup.index.stores.errors import store_error
+from stream_dedup.index.stores.errors import DATABASE_FILE, store_error
 from stream_dedup.index.stores.figures import Figures, figure, figures_of
 from stream_dedup.index.stores.options import access_of, all_in_order, options_of, write_options
 from stream_dedup.index.stores.store import (
@@ -139,6 +139,11 @@ class RocksStore(SelfClosing):
         """
         with self._action("read"):
             self._database.try_catch_up_with_primary()
+
+    @property
+    def last_write(self) -> int:
+        """Number of the last write that is visible here; each write raises it."""
+        return self._database.latest_sequence_number()
 
     def get_many(self, family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
         """See `Store`.
@@ -497,8 +502,8 @@ def _cut_short() -> Iterator[None]:
 
 def _check_index(directory: Path) -> None:
     """Refuse files without CURRENT: RocksDB would take the directory for a new one and remove the files in it."""
-    if not (directory / "CURRENT").exists() and any(directory.glob("*.sst")):
-        raise FileNotFoundError(f"Corruption: there are *.sst files, but no {directory / 'CURRENT'}")
+    if not (directory / DATABASE_FILE).exists() and any(directory.glob("*.sst")):
+        raise FileNotFoundError(f"Corruption: there are *.sst files, but no {directory / DATABASE_FILE}")
 
 
 def _write_files(directory: Path, options: Options, keys: Sequence[bytes], values: Sequence[bytes]) -> list[Path]:

@@ -44,7 +44,7 @@ class Tail(SelfClosing):
         properties = {**browsing_properties(settings), "auto.offset.reset": "earliest"}
         self._consumer: Consumer = make_consumer(settings, properties)
 
-    def messages(self, last: int | None = 0, *, endless: bool = True) -> Iterator[Message]:
+    def messages(self, last: int | None, *, endless: bool) -> Iterator[Message]:
         """Yield messages, in the order of each partition.
 
         Args:

@@ -23,7 +23,7 @@ from stream_dedup.stream.kafka.topics import Topics, state_topics
 from stream_dedup.stream.state.changelog import ChangelogIncompleteError, ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.state.replay import ChangelogFollower
 from stream_dedup.stream.state.states import (
-    check_old_format,
+    check_not_of_files,
     digest_of,
     discard,
     is_of_files,
@@ -53,7 +53,7 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
         BrokerError: the broker refuses, gives no answer, or has no changelog or an empty one.
         ChangelogError: the changelog cannot be read.
     """
-    check_old_format(settings)
+    check_not_of_files(settings)
     digest = digest_of(settings)
     directory = state_directory(settings, digest)
     topics, names = Topics(settings), state_topics(settings, digest)

@@ -44,17 +44,23 @@ def state_to_read(settings: Settings) -> Path:
     """Return the directory of the state of the settings, a service's or one of files.
 
     Raises:
-        StoreError: there is none.
+        StoreError: there is none, or there are only states of other settings.
     """
     if is_of_files(settings):
         return settings.state.directory
-    directory = state_directory(settings, digest_of(settings))
-    if not is_state(directory):
+    digest = digest_of(settings)
+    directory = state_directory(settings, digest)
+    if is_state(directory):
+        return directory
+    if others := other_states(settings, digest):
         raise StoreError(
-            f"{directory} is not a state of these settings: check state.directory; `stream-dedup state restore` makes "
-            "one from the changelog of a service"
+            f"{directory} holds no state, but there are states of other settings ({', '.join(map(str, others))}): use "
+            "the settings of the service (--config, --set and the environment)"
         )
-    return directory
+    raise StoreError(
+        f"{directory} holds no state of these settings: start the service, check state.directory, or make one from the "
+        "changelog of a service with `stream-dedup state restore`"
+    )
 
 
 def other_states(settings: Settings, digest: str) -> list[Path]:
@@ -80,18 +86,17 @@ def check_not_of_service(directory: Path) -> None:
         )
 
 
-def check_old_format(settings: Settings) -> None:
-    """Refuse a directory that an older version has written, with its database directly in it.
+def check_not_of_files(settings: Settings) -> None:
+    """Refuse a directory for the states of a service if it is the state of a run over files.
 
     Raises:
-        StoreError: there is one.
+        StoreError: it is.
     """
-    if is_state(settings.state.directory):
+    if is_of_files(settings):
         raise StoreError(
-            f"{settings.state.directory} holds a state without a changelog, of format 1 or made by `stream-dedup dedup "
-            f"--state`; the service keeps states of format {FORMAT_VERSION} with one. Choose a new directory "
-            "(state.directory): the index is rebuilt from what the input topics hold, and what the consumer group "
-            "has decided is not published again"
+            f"{settings.state.directory} is a state that `stream-dedup dedup --state` made, without a changelog. "
+            "Choose a new directory (state.directory): the index is rebuilt from what the input topics hold, and what "
+            "the consumer group has decided is not published again"
         )
 
 

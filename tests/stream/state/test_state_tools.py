@@ -236,5 +236,5 @@ def test_no_state_is_said_so(site: Site, tmp_path: Path) -> None:
         code, _, told = site.state(command, flags=(*FLAGS, f"state.directory={empty}"))
         assert code == 1
         assert told.startswith(f"error: {empty}")
-        assert "is not a state of these settings" in told
+        assert "holds no state of these settings: start the service" in told
     assert not empty.exists()
