@@ -36,9 +36,10 @@ class Ownership:
     Args:
         settings: how to reach the broker.
         owner_topic: a topic of one partition, which also names the group; further ones decide nothing.
+        digest: of the settings that this process runs with; the others see it.
     """
 
-    def __init__(self, settings: Settings, owner_topic: str) -> None:
+    def __init__(self, settings: Settings, owner_topic: str, digest: str) -> None:
         self._topic = owner_topic
         self._owner = self._joined = self._left = False
         self._term = 0
@@ -48,7 +49,7 @@ class Ownership:
         self._answer: KafkaError | None = None
         self._recurring_faults = RecurringFaults()
         self._consumer: Consumer = make_consumer(
-            settings, {**ownership_properties(settings, owner_topic), "on_commit": self._answered}
+            settings, {**ownership_properties(settings, owner_topic, digest), "on_commit": self._answered}
         )
 
     @property

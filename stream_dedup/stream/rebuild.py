@@ -4,7 +4,7 @@ Knows the input up to the group's committed offsets; publishes nothing, and know
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 
 from confluent_kafka import TopicPartition
@@ -18,11 +18,13 @@ from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.commit.pipeline import commit_without_publishing
 from stream_dedup.stream.formats import Formats
 from stream_dedup.stream.input.history import History, committed_offsets
-from stream_dedup.stream.kafka.clients import BrokerError, make_consumer
+from stream_dedup.stream.kafka.clients import BrokerError, make_consumer, runs_with
 from stream_dedup.stream.kafka.patience import Patience, watermarks
-from stream_dedup.stream.kafka.topics import Topics, state_topics
-from stream_dedup.stream.output.errors import AbortedError
+from stream_dedup.stream.kafka.places import is_of_deleted
+from stream_dedup.stream.kafka.topics import StateTopics, Topics, state_topics
+from stream_dedup.stream.output.errors import AbortedError, FencedError
 from stream_dedup.stream.output.guarantees import make_writer
+from stream_dedup.stream.output.writer import Writer
 from stream_dedup.stream.state.restore import Report, catch_up
 from stream_dedup.stream.state.states import check_own, digest_of, state_directory
 
@@ -52,16 +54,17 @@ class Rebuild:
 
         Raises:
             StoreError: the directory is in use, or cannot be read or written.
-            FencedError: a service with these settings has started in the meantime.
+            FencedError: a service with these settings is running, or has started in the meantime.
             BrokerError: the broker refuses, or gives no answer; or a stop is requested before anything is judged.
             RegistryError: the schema registry refuses, or has not answered when a stop is requested.
         """
         digest = digest_of(self._settings)
         names, topics = state_topics(self._settings, digest), Topics(self._settings, self._give_up_if_stopping)
-        _check_decided(self._settings, topics.other_changelogs(digest), self._give_up_if_stopping)
+        _check_decided(self._settings, topics, digest, self._give_up_if_stopping)
+        _check_unused(topics, names.owner, digest)
         with (
             open_store(state_directory(self._settings, digest), self._settings.state) as store,
-            closing(make_writer(self._settings, names.changelog, self._give_up_if_stopping)) as writer,
+            closing(self._writer(topics, names, digest)) as writer,
             closing(Deduplicator(settings=self._settings, store=store)) as engine,
         ):
             check_own(engine.state.place, names.changelog)
@@ -97,6 +100,15 @@ class Rebuild:
                     self._report("messages of the input", history.done, history.total)
             return engine.progress.judged - judged
 
+    def _writer(self, topics: Topics, names: StateTopics, digest: str) -> Writer:
+        """Return a writer that a service with the same settings ends: it fences it, or is noticed."""
+
+        def unused(_seconds: float) -> bool:
+            _check_unused(topics, names.owner, digest)
+            return True
+
+        return make_writer(self._settings, names.changelog, self._give_up_if_stopping, None, unused)
+
     def _give_up_replay_if_stopping(self) -> None:
         if self._stopping.is_set():
             raise BrokerError(f"the changelog was being replayed: {_AGAIN}")
@@ -111,24 +123,46 @@ class Rebuild:
             raise BrokerError(f"no broker has answered before the stop: {_AGAIN}")
 
 
-def _check_decided(settings: Settings, others: Sequence[str], while_waiting: Callable[[], None]) -> None:
+def _check_unused(topics: Topics, owner_topic: str, digest: str) -> None:
+    """Check that no service writes, or waits to write, to the changelog of the settings with a digest.
+
+    Raises:
+        FencedError: one does.
+        BrokerError: the broker does not say.
+    """
+    if any(runs_with(member, digest) for member in topics.members(owner_topic)):
+        raise FencedError(
+            f"a service with these settings is running (a member of the group {owner_topic}) and judges by itself what "
+            "its state lacks: a state can be rebuilt only for settings with which none runs"
+        )
+
+
+def _check_decided(settings: Settings, topics: Topics, digest: str, while_waiting: Callable[[], None]) -> None:
     """Check that the group's offsets tell what was decided, if anything was.
 
     Args:
         settings: topics and group.
-        others: the changelogs of the index under other settings.
+        topics: those on the broker.
+        digest: of the settings.
         while_waiting: see `Patience`.
 
     Raises:
         BrokerError: they do not.
     """
+    others = topics.other_changelogs(digest)
+    if not others:
+        return
     patience = Patience(settings, "cannot find out what the group has decided", while_waiting)
     with closing(make_consumer(settings)) as consumer:
-        if not others or any(place.offset >= 0 for place in committed_offsets(consumer, settings, patience)):
-            return
+        decided = [place for place in committed_offsets(consumer, settings, patience) if place.offset >= 0]
         ends = {name: watermarks(consumer, TopicPartition(name, 0), patience)[1] for name in others}
-    if written := [name for name, end in ends.items() if end > 0]:
-        raise BrokerError(
-            f"the group {settings.input.group} has no offsets, so it is unknown what was decided: start the "
-            f"service once with the settings it last ran with, which commits them (changelogs: {', '.join(written)})"
-        )
+    written = [name for name, end in ends.items() if end > 0]
+    identities = topics.identities({place.topic for place in decided})
+    deleted = sorted({place.topic for place in decided if is_of_deleted(place, identities)})
+    if not written or (decided and not deleted):
+        return
+    lacking = f"offsets only in a deleted topic {', '.join(deleted)}" if deleted else "no offsets"
+    raise BrokerError(
+        f"the group {settings.input.group} has {lacking}, so it is unknown what was decided: start the service once "
+        f"with the settings it last ran with, which commits them (changelogs: {', '.join(written)})"
+    )

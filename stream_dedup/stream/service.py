@@ -201,7 +201,7 @@ class Service:
                 identity=identity,
                 reader=reader,
                 meter=Meter(metrics, engine),
-                ownership=Ownership(settings, names.owner),
+                ownership=Ownership(settings, names.owner, digest),
                 upkeep=upkeep,
             )
             try:

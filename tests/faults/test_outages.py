@@ -127,7 +127,7 @@ def test_question_to_a_silent_group_holds_nobody_up(stage: Stage) -> None:
     topic = f"t{uuid4().hex[:12]}.owner"
     create_topic(stage.broker.bootstrap, topic)
     kafka = {"bootstrap.servers": stage.proxy.address, "session.timeout.ms": "120000"}
-    member = Ownership(Settings.model_validate({"kafka": kafka}), topic)
+    member = Ownership(Settings.model_validate({"kafka": kafka}), topic, "0a1b2c3d")
 
     def owns() -> bool:
         member.poll(0.02)

@@ -22,6 +22,7 @@ from tests.stream.topics import (
     add_partitions,
     changelogs,
     create_topic,
+    delete_records,
     delete_topic,
     existing_topics,
     fresh_topics,
@@ -202,6 +203,23 @@ def test_input_topic_that_was_made_anew_while_it_was_read_is_read_whole(
         service.stop()
     assert sorted((record.key or b"").decode() for record in outputs.unique) == list("abcdef")
     assert {name: link["relation"] for name, link in outputs.links().items()} == dict.fromkeys("ef", "redelivery")
+
+
+def test_nothing_is_to_come_of_a_partition_that_retention_has_emptied(bootstrap: str, tmp_path: Path) -> None:
+    """Its first offset is not 0, and no message tells where to begin: neither at the first start nor at the second."""
+    topics = fresh_topics(bootstrap, partitions=2)
+    for partition in (0, 1):
+        produce(bootstrap, topics.input, [replace(article(f"{at}", "正文"), partition=partition) for at in range(5)])
+    delete_records(bootstrap, topics.input, 5)
+
+    def wait_for_the_end(service: Service) -> None:
+        collect(bootstrap, topics, 5, service)
+        wait_until(lambda: service.metrics().series("consumer_lag_messages") == [0, 0], "nothing is to come")
+        service.stop()
+
+    for _ in range(2):
+        with Service(tmp_path, bootstrap, topics) as service:
+            wait_for_the_end(service)
 
 
 def test_topics_are_known_before_anything_comes(bootstrap: str, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ SESSION_SECONDS = 6.0
 ANSWER_SECONDS = 30.0
 QUICK = {"session_timeout_ms": "1500", "heartbeat_interval_ms": "300", "max_poll_interval_ms": "1500"}
 LONG = {"session_timeout_ms": "120000"}
+_DIGEST = "0a1b2c3d"
 Joins = Callable[..., Ownership]
 
 
@@ -63,7 +64,7 @@ def join(bootstrap: str, topic: str) -> Iterator[Joins]:
     with ExitStack() as members:
 
         def make(**properties: str) -> Ownership:
-            member = Ownership(settings(bootstrap, **properties), topic)
+            member = Ownership(settings(bootstrap, **properties), topic, _DIGEST)
             members.callback(member.leave)
             return member
 
@@ -168,7 +169,7 @@ MEMBER = """
     from stream_dedup.settings import Settings
     from stream_dedup.stream.ownership import Ownership
 
-    member = Ownership(Settings.model_validate({"kafka": {"bootstrap.servers": sys.argv[1]}}), sys.argv[2])
+    member = Ownership(Settings.model_validate({"kafka": {"bootstrap.servers": sys.argv[1]}}), sys.argv[2], "0a1b2c3d")
     while True:
         member.poll(0.1)
 """
@@ -198,8 +199,8 @@ def test_owner_that_stood_still_knows_that_it_was_not_owner_all_the_time(strict:
     """It loses the partition to another member and regains it: only the term shows that it was not always owner."""
     create_topic(strict, "still.owner")
     with (
-        closing_member(Ownership(settings(strict, **QUICK), "still.owner")) as first,
-        closing_member(Ownership(settings(strict, **QUICK), "still.owner")) as second,
+        closing_member(Ownership(settings(strict, **QUICK), "still.owner", _DIGEST)) as first,
+        closing_member(Ownership(settings(strict, **QUICK), "still.owner", _DIGEST)) as second,
     ):
         wait_until(owns(first), "the first owns")
         wait_until(owns(second), "the second owns while the first stands still")
@@ -213,8 +214,8 @@ def test_owner_that_stood_still_learns_by_asking_that_it_was_given_up(strict: st
     """It believes it is owner until it polls; the group knows better, and recognises the member that followed."""
     create_topic(strict, "asking.owner")
     with (
-        closing_member(Ownership(settings(strict, **QUICK), "asking.owner")) as first,
-        closing_member(Ownership(settings(strict, **QUICK), "asking.owner")) as second,
+        closing_member(Ownership(settings(strict, **QUICK), "asking.owner", _DIGEST)) as first,
+        closing_member(Ownership(settings(strict, **QUICK), "asking.owner", _DIGEST)) as second,
     ):
         wait_until(confirmed(first), "the first owns, and the group says so")
         wait_until(confirmed(second), "the second owns while the first stands still")
@@ -303,7 +304,7 @@ def test_refusal_says_which_rights_are_missing(strict: str) -> None:
     )
     enforce(strict, [rule])
     with (
-        closing_member(Ownership(settings(strict), "refused.owner")) as member,
+        closing_member(Ownership(settings(strict), "refused.owner", _DIGEST)) as member,
         pytest.raises(BrokerError, match="Read on that group"),
     ):
         wait_until(owns(member), "a refusal")

@@ -188,3 +188,14 @@ def test_what_was_decided_of_a_deleted_topic_says_nothing_of_a_new_one(
     monkeypatch.setattr(history_, "make_consumer", lambda *_: client)
     settings = Settings.model_validate({"input": {"topics": ["in"]}})
     assert History(settings, {("in", 0): 3, ("in", IDENTITY): 5}, lambda _: {"in": now}).total == left
+
+
+@pytest.mark.parametrize(("stored", "left"), [("5", 0), ("6", 4), ("", 4), ("of another program", 4)])
+def test_what_was_decided_of_a_deleted_topic_says_nothing_to_a_new_state(
+    monkeypatch: pytest.MonkeyPatch, stored: str, left: int
+) -> None:
+    """A state without positions, new or of other settings, never knew the old topic: what the group stored tells."""
+    client = _Client([], 4, 4)
+    client.metadata = stored
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: client)
+    assert History(Settings.model_validate({"input": {"topics": ["in"]}}), {}, lambda _: {"in": 6}).total == left

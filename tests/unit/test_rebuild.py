@@ -49,7 +49,8 @@ def test_stop_is_obeyed_while_the_changelog_is_waited_for(tmp_path: Path, monkey
 
 
 def _topics() -> Mock:
-    return Mock(**{"other_changelogs.return_value": [], "identity.return_value": "changelog/1"})
+    known = {"other_changelogs": [], "members": [], "identity": "changelog/1"}
+    return Mock(**{f"{question}.return_value": answer for question, answer in known.items()})
 
 
 def _stopped(directory: Path) -> Rebuild:

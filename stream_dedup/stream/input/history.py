@@ -75,7 +75,7 @@ class History:
             committed = committed_offsets(self._consumer, settings, self._patience, while_hidden)
             self.identities = identify({place.topic for place in committed})
             news = identity_updates(self.identities, positions, ())
-            decided = [place for place in committed if not is_of_deleted(place, positions, news)]
+            decided = [place for place in committed if not is_of_deleted(place, self.identities)]
             self._find(decided, {**positions, **news})
             closing_on_error.pop_all()
 

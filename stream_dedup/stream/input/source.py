@@ -377,8 +377,9 @@ class Source:
         """Return how many messages of a partition have not arrived yet; None if unknown."""
         # The consumer's position, not the last message's: a transaction ends with a marker, which is not a message.
         (position,) = self._consumer.position([TopicPartition(*place)])
-        _, high = self._consumer.get_watermark_offsets(position, cached=True)
-        start = position.offset if position.offset >= 0 else self._positions.position(place)
+        low, high = self._consumer.get_watermark_offsets(position, cached=True)
+        # Before the first message there is none; what was deleted before it was read does not come.
+        start = position.offset if position.offset >= 0 else max(low, self._positions.position(place))
         return max(0, high - start) if high >= 0 else None
 
     def _resume_after_loss(self, place: Place, offset: int, told: str) -> None:

@@ -20,6 +20,7 @@ from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import REDACTED, Settings, SettingsError
 from stream_dedup.settings.redaction import resembles_secret
 
+_PREFIX = "stream-dedup-"  # of the names by which brokers know the clients
 _FETCH_BYTES = 256 << 10
 _LARGEST = 1_000_000_000  # bytes: what librdkafka allows for a message
 _TRANSACTION_MARGIN_SECONDS = 30.0
@@ -167,8 +168,13 @@ def consumer_properties(settings: Settings) -> dict[str, str]:
     return _merged("consumer", defaults, settings.kafka, {**_FIXED_CONSUMER, "group.id": settings.input.group})
 
 
-def ownership_properties(settings: Settings, group: str) -> dict[str, str]:
+def ownership_properties(settings: Settings, group: str, digest: str) -> dict[str, str]:
     """Return the properties of the consumer whose membership in a group is the ownership of the index.
+
+    Args:
+        settings: the service's.
+        group: of the possible owners.
+        digest: of the settings that the process runs with, for the others to see.
 
     Raises:
         SettingsError: a property that the service depends on is set to another value.
@@ -176,7 +182,16 @@ def ownership_properties(settings: Settings, group: str) -> dict[str, str]:
     chosen = _merged("consumer", _GROUP_DEFAULTS, settings.kafka, _FIXED_CONSUMER)
     # A static member keeps its partition when it leaves: the next owner would wait for the end of the session.
     chosen.pop("group.instance.id", None)
-    return {**chosen, "client.id": _client_id("owner"), "group.id": group}
+    return {**chosen, "client.id": _client_id(_owner_of(digest)), "group.id": group}
+
+
+def runs_with(client_id: str, digest: str) -> bool:
+    """Tell by the name of an owner, or a possible one, whether it runs with the settings that have a digest."""
+    return client_id.startswith(f"{_PREFIX}{_owner_of(digest)}-")
+
+
+def _owner_of(digest: str) -> str:
+    return f"owner-{digest}"
 
 
 def changelog_properties(settings: Settings) -> dict[str, str]:
@@ -291,7 +306,7 @@ def _shown(name: str, given: Mapping[str, str]) -> str:
 
 def _client_id(role: str) -> str:
     # Clients with the same name in one process interfere with each other (librdkafka's issue 4783).
-    return f"stream-dedup-{role}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+    return f"{_PREFIX}{role}-{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
 
 
 def make_consumer(

@@ -63,16 +63,16 @@ def offsets_of(positions: Mapping[Place, int]) -> list[TopicPartition]:
     ]
 
 
-def is_of_deleted(stored: TopicPartition, positions: Mapping[Place, int], news: Mapping[Place, int]) -> bool:
-    """Tell whether a group stored an offset for a topic that was deleted since, and is known to a state.
+def is_of_deleted(stored: TopicPartition, identities: Mapping[str, int]) -> bool:
+    """Tell whether a group stored an offset for a topic that was deleted since.
 
     Args:
-        stored: the offset, as `offsets_of` returned it.
-        positions: of the state.
-        news: what `identity_updates` returned for them.
+        stored: the offset, with what was stored beside it: the topic's identity, if `offsets_of` made it; other
+            programs store nothing, or something else.
+        identities: of the topics that exist, by name.
     """
-    identity = stored.topic, IDENTITY
-    return identity in positions and identity in news and stored.metadata == _noted(positions[identity])
+    noted, identity = stored.metadata or "", identities.get(stored.topic)
+    return identity is not None and noted.isdecimal() and noted != _noted(identity)
 
 
 def _noted(identity: int | None) -> str:

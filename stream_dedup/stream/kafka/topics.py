@@ -199,6 +199,20 @@ class Topics:
         """
         return sorted(_changelogs(self._settings, self._existing()) - {state_topics(self._settings, digest).changelog})
 
+    def members(self, group: str) -> list[str]:
+        """Return the client ids of a group's members, none if there is no such group.
+
+        Raises:
+            BrokerError: the broker does not report them.
+        """
+        try:
+            found = self._result(self._admin.describe_consumer_groups([group], request_timeout=_ADMIN_SECONDS)[group])
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return []
+            raise BrokerError(f"cannot describe the group {group}: {error.args[0].str()}") from None
+        return [member.client_id for member in found.members]
+
     def delete_records_before(self, topic: str, offset: int) -> bool:
         """Delete the records before an offset in a topic's only partition; return whether that was done.
 

@@ -4,7 +4,8 @@ Knows commands, topics and the group's offsets; knows nothing of the state's byt
 """
 
 import json
-from contextlib import closing
+import shutil
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -20,6 +21,7 @@ from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.input import history as history_
 from stream_dedup.stream.input.history import History
 from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.output.errors import FencedError
 from stream_dedup.stream.rebuild import Rebuild
 from stream_dedup.stream.state import replay as replay_
 from stream_dedup.stream.state.restore import opened_to_read
@@ -124,6 +126,80 @@ def test_state_from_before_a_topic_was_made_anew_goes_on_behind_what_was_decided
     create_topic(bootstrap, topics.input)
     assert decided(4, 9, _OTHER) == list("abcdefghi")  # the rebuilt state's offset 5 is of a deleted topic
     assert decided(2, 11, ()) == list("abcdefghijk")
+
+
+def test_what_was_decided_of_a_deleted_topic_hides_nothing_of_the_new_one(bootstrap: str, tmp_path: Path) -> None:
+    """A service that has not noticed yet stores offsets for the deleted topic, and a new state knows neither topic.
+
+    A rebuild says that it does not know what was decided; a start without state and changelog reads from the beginning.
+    """
+    topics = fresh_topics(bootstrap)
+    names = list("abcdefgh")
+    messages = [article(name, body) for name, body in zip(names, bodies(), strict=False)]
+    produce(bootstrap, topics.input, messages[:3])
+    with Service(tmp_path, bootstrap, topics, *FLAGS) as service:
+        site = Site(bootstrap, topics, tmp_path, service, 3)
+        collect(bootstrap, topics, 3, service)
+        service.stop()
+    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as group:
+        (stored,) = group.committed([TopicPartition(topics.input, 0)], 20)
+        delete_topic(bootstrap, topics.input)
+        create_topic(bootstrap, topics.input)
+        produce(bootstrap, topics.input, messages[3:])
+        late = TopicPartition(topics.input, 0, 3, metadata=stored.metadata)
+        group.commit(offsets=[late], asynchronous=False)
+    told = site.refusal("rebuild", flags=(*FLAGS, *_OTHER))
+    assert f"the group {topics.group} has offsets only in a deleted topic {topics.input}" in told
+    shutil.rmtree(tmp_path / "state")
+    for changelog in changelogs(bootstrap, topics):
+        delete_topic(bootstrap, changelog)
+    with Service(tmp_path, bootstrap, topics, *FLAGS) as service:
+        outputs = collect(bootstrap, topics, len(names), service)
+        service.stop()
+    assert sorted((record.key or b"").decode() for record in (*outputs.unique, *outputs.duplicates)) == names
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+def test_settings_of_a_running_service_are_not_rebuilt(bootstrap: str, tmp_path: Path, guarantee: str) -> None:
+    """Two writers would ruin the changelog, or one would fence the other: a forgotten `--set` is refused."""
+    topics, flags = fresh_topics(bootstrap), (*FLAGS, f"commit.guarantee={guarantee}")
+    produce(bootstrap, topics.input, [article("a", bodies()[0])])
+    with Service(tmp_path, bootstrap, topics, *flags) as service:
+        collect(bootstrap, topics, 1, service)
+        site = Site(bootstrap, topics, tmp_path, service, 1)
+        code, _, told = site.state("rebuild", flags=(*flags, f"state.directory={tmp_path / 'elsewhere'}"))
+        assert (code, "a service with these settings is running" in told) == (4, True), told
+        assert not (tmp_path / "elsewhere").exists()
+        produce(bootstrap, topics.input, [article("b", bodies()[1])])
+        collect(bootstrap, topics, 2, service)
+        service.stop()
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+def test_rebuild_ends_before_it_writes_beside_a_service(bootstrap: str, tmp_path: Path, guarantee: str) -> None:
+    """A service with the new settings, on another machine, may be started too early; it continues what is there."""
+    topics, size = fresh_topics(bootstrap), 12
+    flags = (*FLAGS, "commit.articles=2", f"commit.guarantee={guarantee}")
+    produce(bootstrap, topics.input, [article(f"{at}", body) for at, body in enumerate(bodies()[:size])])
+    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as group:
+        group.commit(offsets=[TopicPartition(topics.input, 0, size)], asynchronous=False)
+    settings = load_settings(write_settings(tmp_path, bootstrap, topics), {}, (*flags, f"state.directory={tmp_path}/r"))
+    with ExitStack() as running:
+        services: list[Service] = []
+
+        def start(*_: object) -> None:
+            if not services:
+                services.append(running.enter_context(Service(tmp_path, bootstrap, topics, *flags)))
+                services[0].wait_ready()
+                wait_until(lambda: bool(services[0].events("partitions_assigned")), "it reads the input")
+
+        with pytest.raises(FencedError):
+            Rebuild(settings, start, Event()).run()
+        produce(bootstrap, topics.input, [article("late", bodies()[size])])
+        collect(bootstrap, topics, 1, services[0])
+        services[0].stop()
+    code, printed, told = Site(bootstrap, topics, tmp_path, services[0], size).state("verify", flags=flags)
+    assert (code, "consistent" in printed) == (0, True), told
 
 
 def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(
