@@ -270,9 +270,10 @@ def list_command(
             from stream_dedup.evaluate.report.terminal import rich_table
             from stream_dedup.evaluate.selection import WantedPatterns
         wanted = WantedPatterns(algorithms or (), segmenters or (), features or (), similarities or ())
-        for table in _listed(
-            subject or (Subject.ALGORITHMS if any((wanted.algorithms, *wanted.parts)) else None), wanted
-        ):
+        chosen = any((wanted.algorithms, *wanted.parts))
+        if chosen and subject not in {None, Subject.ALGORITHMS}:
+            fail(f"patterns choose algorithms, so `list {subject}` takes none: use `list algorithms`", EXIT_USAGE)
+        for table in _listed(Subject.ALGORITHMS if chosen else subject, wanted):
             _show(rich_table(table))
 
     run_reporting_errors(work)

@@ -105,6 +105,14 @@ def plan_command(
     run_reporting_errors(work)
 
 
+def _reserved(sample: "Sample | None") -> float:
+    """Return the share of the copies whose entry is kept in reserve."""
+    if sample is None:
+        return _RESERVE
+    copies = 1 - sample.indexed_share
+    return sample.reserve_share / copies if copies else 0.0
+
+
 def _planned(recall: float, model: "Model", limits: "Limits") -> "tuple[Expectation | None, str]":
     """Return the plan; if none reaches the recall, the best one, if any, and why it is not enough."""
     from stream_dedup.planner import UnreachableError, cheapest
@@ -130,7 +138,7 @@ def _model(
     from stream_dedup.planner import STRANGERS, Model, Traffic, copies_of
 
     share = unique_share or (sample.indexed_share if sample else _INDEXED_SHARE)
-    traffic = Traffic(articles, share, sample.reserve_share if sample else _RESERVE * (1 - share))
+    traffic = Traffic(articles, share, _reserved(sample) * (1 - share))
     if sample is None:
         return Model(copies_of(similarity), STRANGERS, traffic, settings)
     return Model(sample.copy_mixture(), sample.stranger_mixture(), traffic, settings)

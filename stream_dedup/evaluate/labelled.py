@@ -5,7 +5,6 @@ Knows clusters and kinds of edits; knows nothing of files or of how the copies w
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import inf
 
 import numpy as np
@@ -15,6 +14,7 @@ from stream_dedup.article import Article
 from stream_dedup.scope import name_of
 
 Edit = tuple[str, float | None]  # kind and strength
+_NO_PAIRS: I64 = np.empty((0, 2), np.int64)
 
 
 def in_order(edit: Edit) -> tuple[str, float]:
@@ -76,14 +76,28 @@ class LabelledSet:
         """Return the number of each article's scope, from 0, shape (n,)."""
         return _numbers([labelled.article.scope for labelled in self.articles])
 
+    def firsts(self) -> list[LabelledArticle]:
+        """Return the first article of each story."""
+        found: dict[str, LabelledArticle] = {}
+        for labelled in self.articles:
+            found.setdefault(labelled.story, labelled)
+        return list(found.values())
+
     def positives(self) -> I64:
         """Return the pairs of indices (first < second) within a cluster, ascending, shape (p, 2)."""
         numbers = self.clusters()
         order = np.argsort(numbers, kind="stable")
         starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
         groups = np.split(order, starts[1:])
-        pairs = sorted(pair for group in groups for pair in combinations(group.tolist(), 2))
-        return np.array(pairs, np.int64).reshape(-1, 2)
+        pairs = np.concatenate(
+            [_NO_PAIRS, *(group[np.column_stack(np.triu_indices(len(group), 1))] for group in groups)]
+        )
+        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+    def positive_count(self) -> int:
+        """Return the number of pairs within a cluster."""
+        sizes = np.bincount(self.clusters())
+        return int((sizes * (sizes - 1) // 2).sum())
 
 
 def _numbers(names: Sequence[str]) -> I64:

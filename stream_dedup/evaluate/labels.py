@@ -58,7 +58,8 @@ def read_labelled(path: Path, settings: InputSettings, pairs: Sequence[Path] = (
     Raises:
         FileFormatError: a file cannot be read.
         LabelError: a line has no valid article or label, two articles of a scope have the same id, a label names an
-            article that does not exist, or the article itself, or no two articles are in the same cluster.
+            article that does not exist, or the article itself, an original in another cluster or an overlapping
+            article in the same one, or no two articles are in the same cluster.
     """
     lines = list(read_lines(path, {settings.fields.deleted}))
     articles = _articles(lines, settings)
@@ -68,6 +69,7 @@ def read_labelled(path: Path, settings: InputSettings, pairs: Sequence[Path] = (
     links = _apply_pairs(labelled, [line for each in pairs for line in read_lines(each)], in_pairs)
     labelled = _named_by_first(labelled, links)
     overlapping = _overlapping(lines, articles, places)
+    _check_stories(lines, labelled, overlapping, places)
     if len({each.story for each in labelled}) == len(labelled):
         raise LabelError(
             f"{path}: no two of {len(labelled)} articles are in the same cluster; "
@@ -197,6 +199,25 @@ def _overlapping(lines: Sequence[Line], articles: Sequence[Article], places: Map
             first, second = sorted((other, place))
             pairs.add((first, second))
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
+
+
+def _check_stories(
+    lines: Sequence[Line], labelled: Sequence[LabelledArticle], overlapping: I64, places: Mapping[str, int]
+) -> None:
+    """Check that originals are in the cluster of their copies, and overlapping articles are not.
+
+    Raises:
+        LabelError: one is not, or is.
+    """
+    for line, copy in zip(lines, labelled, strict=True):
+        if copy.original is None:
+            continue
+        if labelled[places[name_of(copy.article.scope, copy.original)]].story != copy.story:
+            raise line.fault(f"its original {copy.original!r} is in another cluster: give both the same `cluster`")
+    for first, second in overlapping.tolist():
+        if labelled[first].story == labelled[second].story:
+            name = labelled[first].article.id
+            raise lines[second].fault(f"it overlaps {name!r}, but both are in one cluster: leave one of the labels out")
 
 
 def _apply_pairs(

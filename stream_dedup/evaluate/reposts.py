@@ -27,6 +27,8 @@ _FIRST_MS = 1_767_225_600_000  # 2026-01-01: the time of the first article witho
 _SPACING_MS = 60_000  # between articles without a time
 _DONORS_TRIED = 8  # until one has as many sentences as an edit needs
 _MINUTES_MS = 60_000
+# No article has more copies than so many times the average, or so many if that is more.
+_MOST, _LEAST_MOST = 5, 20
 _SITES = 40  # that copies come from
 
 
@@ -48,11 +50,11 @@ def parse_edit(edit: str) -> list[EditOf]:
     Raises:
         ValueError: there is no such operator, or it does not allow the strength; the message says what is allowed.
     """
-    name, _, strengths = edit.partition(":")
+    name, colon, strengths = edit.partition(":")
     operator = OPERATORS.get(name)
     if operator is None:
         raise ValueError(f"{name!r} is not an edit operator; choose from {', '.join(OPERATORS)}")
-    levels = [_number(each, operator) for each in strengths.split(",")] if strengths else operator.levels or (None,)
+    levels = [_number(each, operator) for each in strengths.split(",")] if colon else operator.levels or (None,)
     for level in levels:
         operator.check(level)
     return [EditOf(operator, level) for level in levels]
@@ -65,7 +67,6 @@ class RepostSettings(BaseModel):
         seed: random seed; the same articles and settings give the same reposts.
         share: share of the articles that are reposted.
         copies: average number of copies of a reposted article; the number is geometrically distributed, at least 1.
-        most_copies: maximum number of copies of an article.
         chain: chance that a copy is made from an earlier copy instead of the original: A -> B -> C.
         least_minutes, most_minutes: delay of a copy after the article it was made from; its logarithm is uniform.
         least_chars: minimum of letters, digits and Han characters in a copy, unless the text has fewer; five words of a
@@ -78,7 +79,6 @@ class RepostSettings(BaseModel):
     seed: int = 0
     share: Annotated[float, Field(gt=0, le=1)] = 0.5
     copies: Annotated[float, Field(ge=1, le=100)] = 1.5
-    most_copies: Annotated[int, Field(ge=1, le=1000)] = 20
     chain: Annotated[float, Field(ge=0, le=1)] = 0.15
     least_minutes: Annotated[float, Field(gt=0)] = 5.0
     most_minutes: Annotated[float, Field(gt=0)] = 3 * 24 * 60.0
@@ -109,7 +109,7 @@ def with_reposts(articles: Sequence[Article], settings: RepostSettings, name: st
         name: name of the set.
 
     Raises:
-        ValueError: two articles have the same id, or there are fewer than two to make copies of.
+        ValueError: two articles have the same id, there are fewer than two to make copies of, or none can be changed.
     """
     twice = [each for each, count in Counter(article.name for article in articles).items() if count > 1]
     if twice:
@@ -118,8 +118,11 @@ def with_reposts(articles: Sequence[Article], settings: RepostSettings, name: st
     if len(originals) < 2:  # noqa: PLR2004  # a copy and a text to borrow from
         found = counted(len(originals), "article that does not overlap others", "articles that do not overlap")
         raise ValueError(f"{found}: reposts are made from two or more")
-    maker = _Maker(originals, settings)
-    everything = [LabelledArticle(article, article.id) for article in originals] + maker.reposts()
+    reposts = _Maker(originals, settings).reposts()
+    if not reposts:
+        edits = ", ".join(settings.edits)
+        raise ValueError(f"no repost can be made: none of the edits ({edits}) can change any of the chosen articles")
+    everything = [LabelledArticle(article, article.id) for article in originals] + reposts
     everything.sort(key=lambda labelled: _time(labelled.article))
     return with_overlaps(LabelledSet(name, everything, np.empty((0, 2), np.int64)))
 
@@ -159,8 +162,8 @@ class _Maker:
         return made
 
     def _how_many(self, rng: Random) -> int:
-        count = 1
-        while count < self._settings.most_copies and rng.random() < 1 - 1 / self._settings.copies:
+        count, most = 1, max(_LEAST_MOST, round(_MOST * self._settings.copies))
+        while count < most and rng.random() < 1 - 1 / self._settings.copies:
             count += 1
         return count
 

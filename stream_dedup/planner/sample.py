@@ -25,7 +25,7 @@ from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.fingerprint.simhash import BITS, popcount
 from stream_dedup.planner.distances import FlipMixture, fitted
 from stream_dedup.planner.edits import cut_copy, padded_copy
-from stream_dedup.settings import EngineSettings, Settings
+from stream_dedup.settings import EngineSettings, Settings, WindowSettings
 from stream_dedup.text.idf import Epoch
 
 _BATCH = 512
@@ -33,6 +33,8 @@ _LEAST = 100  # fewer articles say nothing about how similar unrelated ones are
 _LEAST_INDEXED = 2  # a single one has no distances
 _DONORS = 3  # other articles that a padded copy takes sentences from
 _SEED = 1  # of the edits
+# Copies whose original the engine has forgotten would count as unrelated articles.
+_WITHOUT_END = WindowSettings(days=36_500)
 _LEAST_CHARACTERS = 200  # shorter texts have too few sentences to meet the tolerance
 
 
@@ -89,7 +91,7 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
 
     Args:
         path: JSONL, CSV or Parquet file, as `stream-dedup dedup` reads them.
-        settings: field names and fingerprint settings are used.
+        settings: field names and fingerprint settings are used; articles are never too old.
         similarity: share of the longer of two texts, article or copy, that both have in common.
         most: largest number of articles to read.
 
@@ -105,7 +107,7 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
         raise FileFormatError(
             f"{path}: a sample of {counted(len(articles), 'article')} is too small: it needs at least {_LEAST}"
         )
-    with Deduplicator(settings=settings) as engine:
+    with Deduplicator(settings=settings.model_copy(update={"window": _WITHOUT_END})) as engine:
         decisions = [decision for batch in _batches(articles) for decision in engine.process(batch).decisions]
         epoch, entries = engine.epoch, engine.progress.entries
     indexed = [decision.article for decision in decisions if decision.unique and decision.link is None]

@@ -32,9 +32,9 @@ _MOST_ARTICLES = 3_000  # of a corpus
 _COPIES: Mapping[str, Mapping[str, Any]] = {
     "people": {"copies": 2},
     "posts": {"copies": 1.5},
-    "english": {"copies": 8, "most_copies": 40},
+    "english": {"copies": 8},
     "mixed": {"copies": 2},
-    "reports": {"copies": 12, "most_copies": 60},
+    "reports": {"copies": 12},
 }
 
 Edit = tuple[str, float | None]

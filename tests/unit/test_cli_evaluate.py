@@ -154,6 +154,7 @@ def test_findings_are_shown_of_a_kept_run(invoke: Invoke, articles: Path, tmp_pa
         (("-e", "truncat"), "'truncat' is not an edit operator; choose from verbatim"),
         (("-e", "truncate:7"), "truncate cannot have the strength 7: share of the characters kept, above 0, up to 1"),
         (("-e", "places:0.5"), "places cannot have the strength 0.5: names changed, a whole number above 0, up to 10"),
+        (("-e", "drop:"), "drop cannot have the strength ''"),
         (("--copies", 0), "--copies 0.0: it must be a number, at least 1 and at most 100"),
         (("--pairs", "none.jsonl"), "none.jsonl: there is no such file"),
         (("--pairs", _ROOT / "tests"), "is a directory: name a file in it"),
@@ -257,6 +258,13 @@ def test_file_that_cannot_be_written_is_told_before_the_work(
     for name, told in (("there.jsonl", "already exists"), ("no/where.jsonl", "no such directory"), ("a.csv", ".jsonl")):
         result = invoke("make", articles, "-o", tmp_path / name)
         assert (result.exit_code > 0, told in _plain(result)) == (True, True), result.output
+
+
+def test_patterns_are_refused_where_they_choose_nothing(invoke: Invoke) -> None:
+    """A filter that is ignored would be taken for one that matches everything."""
+    result = invoke("list", "features", "-f", "nonsense")
+    assert result.exit_code == 2
+    assert "use `list algorithms`" in _plain(result)
 
 
 def test_patterns_that_match_nothing_cannot_be_listed(invoke: Invoke) -> None:

@@ -5,14 +5,17 @@ import time
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
 from stream_dedup.cli.main import app
+from stream_dedup.cli.plan import _model
 from stream_dedup.cli.terminal import out
-from stream_dedup.planner import Shape
+from stream_dedup.planner import STRANGERS, Sample, Shape, copies_of
+from stream_dedup.planner.sample import Copies
 from stream_dedup.rendering.plan import settings_toml
-from stream_dedup.settings import load_settings
+from stream_dedup.settings import Settings, load_settings
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 
@@ -114,6 +117,19 @@ def test_the_most_articles_are_planned_in_seconds() -> None:
     result = _plan("--articles", "1T", "--recall", "0.9", "--unique-share", "1", "--json")
     assert time.process_time() - begun < 30
     assert json.loads(result.stdout)["entries"] == 1.5e12
+
+
+def test_share_of_unique_articles_overrides_that_of_a_sample() -> None:
+    """Of fewer copies, fewer are kept in reserve; without any, none: no more entries than articles."""
+    nothing = np.empty(0, np.uint64)
+    measured = Sample(100, 0.6, 0.3, nothing, Copies(nothing, nothing, np.empty((0, 64), np.int64)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sample, "copy_mixture", lambda _: copies_of(0.8))
+        patch.setattr(Sample, "stranger_mixture", lambda _: STRANGERS)
+        shares = [
+            _model(1e6, 0.8, share, measured, Settings()).traffic.reserve_share for share in (None, 0.6, 0.8, 1.0)
+        ]
+    assert shares == pytest.approx([0.3, 0.3, 0.15, 0.0])
 
 
 def test_a_sample_that_is_missing_is_named_once() -> None:

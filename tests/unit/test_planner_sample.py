@@ -97,6 +97,19 @@ def test_whole_copies_and_redeliveries_are_not_indexed(
     assert (twice.reserve_share > twice.indexed_share / 2) == bool(suffix)  # a redelivery adds nothing
 
 
+def test_copies_are_known_however_much_later_they_came(sample: Sample, tmp_path: Path, bodies: list[str]) -> None:
+    """The service forgets after its window; a sample of a year, in any order, does not make its copies unrelated."""
+    path = tmp_path / "year.jsonl"
+    rows = [
+        {"id": f"{number}-{day}", "body": body, "published_at": day}
+        for day in ("2026-01-01", "2026-11-01")
+        for number, body in enumerate(bodies)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    year = measured_sample(path, Settings(), 0.8, 1_000)
+    assert year.indexed_share == pytest.approx(sample.indexed_share / 2)
+
+
 def test_table_that_says_of_none_that_it_is_deleted_is_read(sample: Sample, tmp_path: Path, bodies: list[str]) -> None:
     """`dedup` reads such CSV columns the same way: with nothing but true or false, they are flags."""
     path = tmp_path / "articles.csv"

@@ -3,6 +3,7 @@
 Knows files and digests; knows nothing of algorithms.
 """
 
+import fcntl
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from typing import TypeVar
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
+from stream_dedup.closing import SelfClosing
 from stream_dedup.evaluate.results import AlgorithmResult, Evaluation, ReplacementExperiment
 from stream_dedup.zstandard import zstd
 
@@ -26,15 +28,15 @@ class OtherRunError(ValueError):
     """The directory holds something other than a run over these articles."""
 
 
-class Folder:
-    """The directory of a run.
+class Folder(SelfClosing):
+    """The directory of a run, which no other run may use until it is closed or the process has ended.
 
     Args:
         path: the directory; created if it does not exist.
         digest: digest of the labelled set.
 
     Raises:
-        OtherRunError: it belongs to a run over other articles, or holds other things.
+        OtherRunError: it belongs to a run over other articles, holds other things, or is in use.
     """
 
     def __init__(self, path: Path, digest: str) -> None:
@@ -43,7 +45,14 @@ class Folder:
         self._check()
         for name in ("results", "words"):
             (path / name).mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(path / "lock", self.path)
+        self.clear()  # what a killed run has left
         _write(self._mark, digest.encode())
+
+    def close(self) -> None:
+        """Remove what workers passed to each other, and let other runs use the directory."""
+        self.clear()
+        os.close(self._lock)
 
     @property
     def _mark(self) -> Path:
@@ -98,6 +107,19 @@ class Folder:
     def words(self, segmenter: str, digest: str) -> Path:
         """Return the path of a segmenter's words, whether or not `write_words` has written them yet."""
         return self.path / "words" / f"{_file_name(segmenter)}.{digest}.json.zst"
+
+
+def _locked(path: Path, folder: Path) -> int:
+    """Return the descriptor of a file that only this process has locked."""
+    held = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        raise OtherRunError(
+            f"another evaluation is running in {folder}: wait for it, or choose another --out"
+        ) from None
+    return held
 
 
 def kept_evaluation(path: Path) -> Evaluation:

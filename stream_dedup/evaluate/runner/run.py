@@ -46,19 +46,15 @@ def evaluate(plan: Plan, labelled: LabelledSet, directory: Path, listener: Liste
         listener: receives the progress.
 
     Raises:
-        OtherRunError: the directory holds something else.
+        OtherRunError: the directory holds something else, or another run is using it.
     """
-    folder = Folder(directory, digest_of_set(labelled))
-    try:
-        with workers(plan.jobs) as team:
-            run = _Run(plan, labelled, folder, team, listener)
-            try:
-                run.finish()
-            finally:
-                run.keep()
+    with Folder(directory, digest_of_set(labelled)) as folder, workers(plan.jobs) as team:
+        run = _Run(plan, labelled, folder, team, listener)
+        try:
+            run.finish()
+        finally:
+            run.keep()
         return run.evaluation()
-    finally:
-        folder.clear()
 
 
 class _Run:
@@ -193,7 +189,7 @@ class _Run:
     def _replace(self) -> None:
         """Run the experiment on replaced characters, with a job for each text."""
         options, measures = self._plan.replaced, self._plan.measures
-        texts = long_texts([one.article.body for one in self._labelled.articles if one.original is None], options)
+        texts = long_texts([one.article.body for one in self._labelled.firsts()], options)
         if not texts or not measures:
             return
         key = digest_of(options.texts, options.characters, options.seed, sorted(measures), digest_of_code())
@@ -221,7 +217,7 @@ def summary_of(labelled: LabelledSet, digest: str) -> SetSummary:
         digest,
         len(labelled.articles),
         len({one.story for one in labelled.articles}),
-        len(labelled.positives()),
+        labelled.positive_count(),
         len(labelled.overlapping),
         tuple(KindCount(*edit, edits[edit]) for edit in sorted(edits, key=in_order)),
     )

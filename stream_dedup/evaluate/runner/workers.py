@@ -3,7 +3,10 @@
 Knows processes and whose turn it is; knows nothing of what a step does.
 """
 
+import os
 import signal
+import threading
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -21,6 +24,7 @@ from stream_dedup.signals import exit_by_signal, handling_signals
 
 _Result = TypeVar("_Result")
 _IDLE_SECONDS = 60
+_LOOK_SECONDS = 2.0  # between two looks at whether the parent process lives
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def workers(jobs: int) -> Iterator[Workers]:
 
     def executor() -> Any:  # noqa: ANN401  # loky publishes no types
         # This replaces an executor that has broken.
-        return get_reusable_executor(max_workers=processes(jobs), timeout=_IDLE_SECONDS, initializer=_leave_interrupts)
+        return get_reusable_executor(max_workers=processes(jobs), timeout=_IDLE_SECONDS, initializer=_depend)
 
     with warnings.catch_warnings():
         # It only says that a worker whose memory has grown is replaced by a new one.
@@ -83,9 +87,17 @@ def _drop_waiting(team: Any) -> None:  # noqa: ANN401  # loky publishes no types
             waiting.get_nowait()
 
 
-def _leave_interrupts() -> None:
-    """Leave Ctrl-C to the process that started this one: it knows what to keep."""
+def _depend() -> None:
+    """Leave Ctrl-C to the process that started this one, which knows what to keep, and end with it if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getppid()
+
+    def end_with_parent() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_SECONDS)
+        os._exit(1)  # the thread that works may be waiting for a lock that a killed process holds
+
+    threading.Thread(target=end_with_parent, name="parent", daemon=True).start()
 
 
 class _InProcessExecutor(Executor):

@@ -60,11 +60,14 @@ def _lists(matrix: csr_array | csc_array) -> Lists:
 
 @kernel
 def _products(first: int, last: int, size: int, texts: Lists, members: Lists) -> F32:
-    sums = np.zeros((last - first, size), np.float32)
+    sums = np.empty((last - first, size), np.float32)
+    # In double precision: the thousands of products of a long text would add up to less than 1 with itself.
+    row = np.empty(size, np.float64)
     for text in range(first, last):
-        row = sums[text - first]
+        row[:] = 0.0
         for i in range(texts.starts[text], texts.starts[text + 1]):
             value, member = texts.values[i], texts.others[i]
             for k in range(members.starts[member], members.starts[member + 1]):
                 row[members.others[k]] += value * members.values[k]
+        sums[text - first] = row
     return sums

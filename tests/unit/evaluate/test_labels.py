@@ -2,6 +2,7 @@
 
 import gzip
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,17 @@ def test_clusters_of_a_file_are_taken_as_they_are(tmp_path: Path) -> None:
     assert read_labelled(path, _INPUT).positives().tolist() == [[0, 1], [2, 3]]
 
 
+def test_pairs_of_a_set_are_those_of_its_clusters() -> None:
+    """As listed by itertools, in clusters of several sizes whose articles alternate; each has a first article."""
+    stories = [f"{number % 7}" if number % 5 else "one" for number in range(60)]
+    articles = [LabelledArticle(Article(f"{number}", "正文"), story) for number, story in enumerate(stories)]
+    labelled = LabelledSet("set", articles, np.empty((0, 2), np.int64))
+    expected = [[a, b] for a, b in combinations(range(60), 2) if stories[a] == stories[b]]
+    assert labelled.positives().tolist() == expected
+    assert labelled.positive_count() == len(expected)
+    assert [one.article.id for one in labelled.firsts()] == [f"{stories.index(one)}" for one in dict.fromkeys(stories)]
+
+
 def test_pairs_make_connected_components(tmp_path: Path) -> None:
     """If d is a copy of c and c of a, only b is apart. Each copy has the kind of its own pair."""
     truth = write_lines(
@@ -191,6 +203,14 @@ _GOOD = {"id": "a", "body": "正文", "cluster": "x"}
         ({"id": "b", "body": "二", "overlaps": [["a"]]}, r"line 2: overlaps is \['a'\], not a string or an integer"),
         ({"id": "b", "body": "二", "overlaps": "a"}, r"line 2: overlaps is 'a', not a list of ids"),
         ({"id": "b", "body": "二", "cluster": "x", "overlaps": ["b"]}, r"line 2: overlaps contains 'b', but there is"),
+        (
+            {"id": "b", "body": "二", "cluster": "x", "overlaps": ["a"]},
+            r"line 2: it overlaps 'a', but both are in one cluster",
+        ),
+        (
+            {"id": "b", "body": "二", "cluster": "y", "original": "a"},
+            r"line 2: its original 'a' is in another cluster: give both the same `cluster`",
+        ),
         ({"id": "b", "cluster": "x"}, r"line 2: not an article: no body"),
         ({"id": "b", "deleted": True}, r"line 2: a withdrawal, but only articles are allowed"),
         (["b"], "line 2: not a JSON object: the message is an array"),

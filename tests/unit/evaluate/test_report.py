@@ -16,7 +16,7 @@ from stream_dedup.evaluate.report.files import PAGE, write_files
 from stream_dedup.evaluate.report.markdown import write_markdown
 from stream_dedup.evaluate.report.page import page_of
 from stream_dedup.evaluate.report.plots import plots_of
-from stream_dedup.evaluate.report.tables import algorithms_table, kinds_table, shown
+from stream_dedup.evaluate.report.tables import algorithms_table, kinds_table, replaced_table, shown
 from stream_dedup.evaluate.report.terminal import findings_on_terminal, tables_on_terminal
 from stream_dedup.evaluate.results import AlgorithmWithoutResult, Evaluation, KindCount, ReplacementExperiment
 from tests.unit.evaluate.made import evaluation, measured, replaced
@@ -78,6 +78,15 @@ def test_page_stands_alone(whole: Evaluation) -> None:
     assert {"algorithms", "findings", "kinds", "replaced", "thresholds-jaccard", "unmeasured"} <= set(
         re.findall(r'<h2 id="([^"]+)"', page)
     )
+
+
+def test_tables_of_the_page_have_their_titles(whole: Evaluation) -> None:
+    """As on the terminal: of which threshold the recalls are, and how many texts of which length were changed."""
+    page = page_of(whole)
+    assert "<h3>Recall by edit, each algorithm at its best threshold</h3>" in page
+    experiment = replaced_table(whole)
+    assert experiment is not None
+    assert f"<h3>{experiment.title}</h3>" in page
 
 
 def test_page_takes_data_for_text(whole: Evaluation) -> None:

@@ -1,7 +1,9 @@
 """Generated reposts have correct labels, and the settings are respected."""
 
+import random
 from collections import Counter
 from dataclasses import replace
+from statistics import mean
 
 import pytest
 from pydantic import ValidationError
@@ -11,7 +13,7 @@ from stream_dedup import Article
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.operators import OPERATORS
 from stream_dedup.evaluate.overlap import OVERLAPS_FROM
-from stream_dedup.evaluate.reposts import POST_CHARS, RepostSettings, parse_edit, with_reposts
+from stream_dedup.evaluate.reposts import POST_CHARS, RepostSettings, _Maker, parse_edit, with_reposts
 from stream_dedup.text.normal import Normaliser
 from tests.unit.evaluate.test_overlap import plain_pairs
 
@@ -147,14 +149,28 @@ def test_a_scrap_is_no_copy(least: int, made: bool) -> None:  # noqa: FBT001  # 
     """Half of two ten-character sentences is too short for one minimum and long enough for the other."""
     bodies = ["图书馆昨日向市民开放。首日接待万余名读者。", "今夜有雷阵雨请添衣物。明日转晴气温将回升。"]
     articles = [Article(f"{number}", body) for number, body in enumerate(bodies)]
-    labelled = with_reposts(articles, RepostSettings(share=1, edits=("drop:0.5",), least_chars=least)).articles
-    assert any(each.original for each in labelled) is made
+    settings = RepostSettings(share=1, edits=("drop:0.5",), least_chars=least)
+    if made:
+        assert any(each.original for each in with_reposts(articles, settings).articles)
+        return
+    # A set without a single copy would give perfect figures to whatever finds nothing.
+    with pytest.raises(ValueError, match=r"no repost can be made: none of the edits \(drop:0\.5\) can change any"):
+        with_reposts(articles, settings)
+
+
+@pytest.mark.parametrize("copies", [1.5, 12])
+def test_articles_have_as_many_copies_as_asked_for(copies: float, texts: list[BaseText]) -> None:
+    """On average, though the number of copies of an article is limited."""
+    articles = [Article(f"{number}", text.body, published_ms=number) for number, text in enumerate(texts)]
+    maker = _Maker(articles, RepostSettings(share=1, copies=copies))
+    counts = [maker._how_many(random.Random(number)) for number in range(3_000)]  # noqa: SLF001  # making them all takes minutes
+    assert mean(counts) == pytest.approx(copies, rel=0.05)
 
 
 def test_no_copy_is_left_without_a_word() -> None:
     """If one of two sentences is dropped and one is left-over HTML, the one with words is kept."""
     bodies = [f"&nbsp;\n{words}。" for words in ("图书馆昨日向市民开放", "今夜有雷阵雨请添衣", "海雁队三比二获胜")]
-    settings = RepostSettings(share=1, copies=1, edits=("drop:0.5",))
+    settings = RepostSettings(share=1, copies=5, edits=("drop:0.5",))
     articles = [Article(f"{number}", body) for number, body in enumerate(bodies)]
     for seed in range(5):
         made = with_reposts(articles, settings.model_copy(update={"seed": seed}))

@@ -9,7 +9,7 @@ import pytest
 
 from stream_dedup.article import Article
 from stream_dedup.evaluate.engine import configurations
-from stream_dedup.evaluate.labelled import LabelledArticle
+from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.labels import read_labelled, write_labelled
 from stream_dedup.evaluate.replaced import ReplacedOptions
 from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
@@ -213,6 +213,33 @@ def test_directory_of_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(OtherRunError, match="not the directory of an evaluation"):
         evaluate(_plan(), five(), tmp_path, Heard())
+
+
+def test_directory_of_a_run_under_way_is_refused(tmp_path: Path) -> None:
+    """A second run would remove what the workers of the first pass to each other; afterwards it may use the results."""
+
+    class Looking(Heard):
+        def begin(self, stage: str, jobs: int) -> None:
+            super().begin(stage, jobs)
+            with pytest.raises(OtherRunError, match=r"another evaluation is running in .*: wait for it"):
+                evaluate(_plan(Table("second", FIVE)), five(), tmp_path, Heard())
+
+    heard = Looking()
+    assert len(evaluate(_plan(Table("first", FIVE)), five(), tmp_path, heard).measured) == 1
+    assert heard.stages
+    assert len(evaluate(_plan(Table("second", FIVE)), five(), tmp_path, Heard()).measured) == 1
+
+
+def test_copies_do_not_stand_for_other_texts(tmp_path: Path) -> None:
+    """Texts with replaced characters are made of one article of each story, whether or not originals are labelled."""
+    story = [LabelledArticle(Article(f"{number}", "海" * 20), "one") for number in range(3)]
+    others = [LabelledArticle(Article(name, name * 20), name) for name in "山川"]
+    labelled = LabelledSet("set", [*story, *others], np.empty((0, 2), np.int64))
+    row = tuple(round(1 - place / 20, 2) for place in range(20))
+    options = {"measures": {2: Table("two", (row,) * 20)}, "replaced": ReplacedOptions(texts=9, characters=20)}
+    experiment = evaluate(_plan(**options), labelled, tmp_path, Heard()).replaced
+    assert experiment is not None
+    assert experiment.texts == 3
 
 
 def test_interrupted_run_leaves_what_is_done(tmp_path: Path) -> None:

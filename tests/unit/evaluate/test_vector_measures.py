@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import cosine_similarity
 
 from stream_dedup.evaluate.features.bags import Bags, bags
+from stream_dedup.evaluate.quality.tally import BINS
 from stream_dedup.evaluate.similarity import cosine, simhash
 from stream_dedup.fingerprint import simhash as engine
 
@@ -33,6 +34,17 @@ def test_cosine_is_that_of_scikit_learn(rows: list[list[int]]) -> None:
     data = cosine.unit_vectors(Bags(csr_array(matrix), np.arange(1, 7, dtype=np.uint64)))
     expected = np.maximum(cosine_similarity(matrix), 0)
     assert cosine.cosine(data, slice(0, len(rows))) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("weight", ["one", "any"])
+def test_cosine_of_a_long_text_with_itself_is_1(weight: str) -> None:
+    """Within a twentieth of a bin of the tally; thousands of small products in single precision add up to less."""
+    generator, sizes = random.Random(5), (3_000, 30_000)
+    members = [generator.getrandbits(64) for size in sizes for _ in range(size)]
+    weights = [1.0 if weight == "one" else generator.randrange(1, 5000) / 1024 for _ in members]
+    long = bags(np.cumsum([0, *sizes]), np.array(members, np.uint64), np.array(weights))
+    block = cosine.cosine(cosine.unit_vectors(long), slice(0, 2))
+    assert block.diagonal() == pytest.approx(1, abs=0.05 / BINS)
 
 
 def test_worked_example_of_charikar() -> None:

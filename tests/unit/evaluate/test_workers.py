@@ -7,8 +7,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from threading import Timer
 
+import psutil
 import pytest
 
 from stream_dedup.evaluate.runner.workers import Call, Job, WorkerLostError, run_jobs, workers
@@ -76,6 +78,37 @@ def test_killed_worker_is_replaced() -> None:
     assert isinstance(outcomes["killed"], WorkerLostError)
     assert "--jobs" in str(outcomes["killed"])
     assert outcomes["after"] == 1
+
+
+_KILLED = """
+import os, signal, sys, time
+from stream_dedup.evaluate.runner.workers import Call, run_jobs, workers
+
+def tell():
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+def job():
+    yield [Call(tell, ()), Call(tell, ())]
+
+with workers(2) as team:
+    list(run_jobs({"job": job()}, team, 1))
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    """It cannot stop them, and each holds hundreds of megabytes."""
+    script = tmp_path / "killed.py"
+    script.write_text(_KILLED)
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        working = [psutil.Process(int(process.stdout.readline())) for _ in range(2)]
+        process.kill()
+        gone, alive = psutil.wait_procs(working, timeout=30)
+    for one in alive:
+        one.kill()
+    assert (len(gone), alive) == (2, [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
