@@ -1,16 +1,19 @@
 """Finds the place names in a text: like numbers, they distinguish two bulletins written from the same template.
 
-Knows the names in jieba's dictionary; knows nothing of geography, or of words.
+Knows the names in jieba's dictionary and a list of others; knows nothing of geography, or of words.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 
 from stream_dedup.arrays import U8, U32, U64
 from stream_dedup.compiled.hashing import (
     HASH_OF_NONE,
+    code_points,
     empty_table,
     find_slot,
     hash_end,
@@ -21,11 +24,15 @@ from stream_dedup.compiled.hashing import (
 )
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.dictionary import jieba_dictionary
+from stream_dedup.text.lexicon import read_words
 from stream_dedup.text.pair_filter import may_be_first_pair, pair_filter
+from stream_dedup.text.texts import offsets_of
 
 _SHORTEST, _LONGEST = 2, 4  # characters of a name: longer names begin with a shorter one
 _TAG = "ns"
 _FILTER_BYTES = 1 << 17
+# Words that jieba calls places, but that name none: two bulletins of one template would share them.
+_NO_PLACES = frozenset({"两国", "外国", "多国", "大国", "城市", "东西", "太多", "上市", "深度", "青春"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +50,22 @@ class Gazetteer:
 
 @lru_cache(maxsize=1)
 def gazetteer() -> Gazetteer:
-    """Return the place names of 2 to 4 characters in jieba's dictionary, which is in simplified characters."""
+    """Return the place names of 2 to 4 characters, simplified: those of jieba's dictionary and of `place_names.txt`."""
+    known = sorted(
+        _names_in_dictionary() - _NO_PLACES | {*read_words(Path(str(files(__package__) / "place_names.txt")))}
+    )
+    points, offsets = code_points("".join(known)).copy(), offsets_of([*map(len, known)])
+    names = empty_table(len(known))
+    place_all(names, hash_spans(points, offsets[1:]))
+    return Gazetteer(names, pair_filter(points, offsets[:-1], _FILTER_BYTES))
+
+
+def _names_in_dictionary() -> set[str]:
     words = jieba_dictionary()
     lengths = np.diff(words.stops, prepend=0)
     chosen = (words.tag_of == words.tags.index(_TAG)) & (lengths >= _SHORTEST) & (lengths <= _LONGEST)
-    names = empty_table(int(chosen.sum()))
-    place_all(names, hash_spans(words.points, words.stops)[chosen])
-    return Gazetteer(names, pair_filter(words.points, (words.stops - lengths)[chosen], _FILTER_BYTES))
+    ends = zip((words.stops - lengths)[chosen].tolist(), words.stops[chosen].tolist(), strict=True)
+    return {"".join(map(chr, words.points[begin:end].tolist())) for begin, end in ends}
 
 
 @kernel

@@ -17,6 +17,8 @@ from stream_dedup.text.sentences import ENDS, ends_sentence, sentence_marks
 from stream_dedup.text.texts import Texts, followed, offsets_of
 
 _LONGEST_LINE = 160  # characters: a longer sentence has content of its own
+# The same in a text that has no other sentence: a post is often a single one, with its source or a hint at the end.
+_LONGEST_ALONE = 60
 # Roles of a character besides ending a sentence: it begins a phrase, is a phrase, may belong to the start of a link,
 # opens a bracket, closes one.
 _BEGINS, _IS, _LINKS, _OPENS, _CLOSES = (np.uint8(1 << bit) for bit in range(1, 6))
@@ -63,7 +65,7 @@ class ContentFilter:
 
     Args:
         phrases: a sentence of up to 160 characters that contains one of these is a site's line, or, if the phrase is in
-            brackets, these with what they enclose; need not be normal.
+            brackets, these with what they enclose; in a text of nothing else, up to 60. Need not be normal.
         normal: converts the phrases to normal form.
     """
 
@@ -72,7 +74,7 @@ class ContentFilter:
 
     def __call__(self, texts: Texts) -> Contents:
         """Return the contents of normal texts."""
-        points, offsets, taken = _contents(texts.points, texts.offsets, self._phrases)
+        points, offsets, taken = _contents(texts.points, texts.offsets, self._phrases, word_table())
         return contents_of(Texts(points, offsets), taken)
 
 
@@ -101,23 +103,36 @@ def _phrases_of(ordered: list[str]) -> _Phrases:
 
 
 @kernel
-def _contents(points: U32, offsets: I64, phrases: _Phrases) -> tuple[U32, I64, Bool]:
-    """Return texts without links and sites' lines, and which texts had such lines, shape (n,)."""
+def _contents(points: U32, offsets: I64, phrases: _Phrases, words: Bool) -> tuple[U32, I64, Bool]:
+    """Return texts without links and sites' lines, and which texts had such lines, shape (n,).
+
+    `words` tells for each code point whether it is a word character.
+    """
     kept, stops, taken = np.empty_like(points), np.zeros_like(offsets), np.zeros(len(offsets) - 1, np.bool_)
     for text in range(len(taken)):
         own, room = points[offsets[text] : offsets[text + 1]], kept[stops[text] :]
-        length, taken[text] = _without_lines(own, phrases, room, _LINKS)
-        if length == _MAY_LINK:
-            length, taken[text] = _without_lines(without_links(own), phrases, room, _NO_LINKS)
+        length, taken[text] = _without_either(own, phrases, room, _LONGEST_LINE)
+        if taken[text] and not words[room[:length]].any():
+            length, taken[text] = _without_either(own, phrases, room, _LONGEST_ALONE)
         stops[text + 1] = stops[text] + length
     return kept[: stops[-1]], stops, taken
 
 
 @kernel
-def _without_lines(points: U32, phrases: _Phrases, kept: U32, links: np.uint8) -> tuple[int, bool]:
+def _without_either(points: U32, phrases: _Phrases, kept: U32, longest: int) -> tuple[int, bool]:
+    """Write a text to `kept` without links and a site's lines; return its length, and whether it had such lines."""
+    length, taken = _without_lines(points, phrases, kept, _LINKS, longest)
+    if length == _MAY_LINK:
+        length, taken = _without_lines(without_links(points), phrases, kept, _NO_LINKS, longest)
+    return length, taken
+
+
+@kernel
+def _without_lines(points: U32, phrases: _Phrases, kept: U32, links: np.uint8, longest: int) -> tuple[int, bool]:
     """Write a text to `kept` without the sentences and brackets that are a site's lines; return its length, and if any.
 
-    If `links` is set and the text may contain links, the length returned is `_MAY_LINK`.
+    Those are at most `longest` characters long. If `links` is set and the text may contain links, the length returned
+    is `_MAY_LINK`.
     """
     kinds, begins, marks = phrases.kinds, phrases.begins, ENDS | _IS | _OPENS | _CLOSES | links
     used, copied, start, last = 0, 0, 0, len(points) - 1
@@ -138,12 +153,12 @@ def _without_lines(points: U32, phrases: _Phrases, kept: U32, links: np.uint8) -
         stop = max(stop, end) if end > i and opened != _NOWHERE else stop
         if kind & _CLOSES and opened != _NOWHERE:
             is_line |= stop > i + 1  # the phrase goes on after the bracket
-            if 0 < stop <= i + 1 and i + 1 - opened <= _LONGEST_LINE:
+            if 0 < stop <= i + 1 and i + 1 - opened <= longest:
                 used = followed(kept, used, points[copied:opened])
                 copied, taken = i + 1, True
             opened, stop = _NOWHERE, 0
         if ends_sentence(points, i, kinds):
-            if (is_line or stop > 0) and i + 1 - start <= _LONGEST_LINE:
+            if (is_line or stop > 0) and i + 1 - start <= longest:
                 used = followed(kept, before[0], points[before[1] : start])
                 copied, taken = i + 1, True
             start, before, is_line = i + 1, (used, copied), False

@@ -85,6 +85,43 @@ def test_bulletins_of_a_template_are_unique_and_their_reposts_are_not(name: str)
     assert found == [str(n) for n in range(copies)]
 
 
+# Places that jieba's dictionary lacks, or knows only with 市; longer names by their first four characters.
+_NAMES = [
+    *(("合肥", "石家庄"), ("大连", "海口"), ("银川", "拉萨"), ("烟台", "嘉兴"), ("高雄", "基隆"), ("观塘", "旺角")),
+    *(
+        ("伊拉克", "乌克兰"),
+        ("沙特", "卡塔尔"),
+        ("哈萨克斯坦", "乌兹别克斯坦"),
+        ("印度", "印度尼西亚"),
+        ("首尔", "开罗"),
+    ),
+]
+_HEAT = (
+    "{place}气象部门5日发布高温预警信号：预计未来三天内，{place}大部分地区最高气温将升至35度以上，午后紫外线较强，请有关单位和"
+    "公众注意做好防范工作，减少户外活动，多喝水，老人和儿童尽量避免在高温时段外出，露天作业人员注意轮换休息。"
+)
+
+
+@pytest.mark.parametrize("names", _NAMES, ids="-".join)
+def test_names_that_are_no_words_of_the_dictionary_are_places(names: tuple[str, str]) -> None:
+    """The bulletins of two cities or countries differ in nothing else; each repost is linked to its own."""
+    texts = [_HEAT.format(place=name) for name in names]
+    with Deduplicator(settings=EngineSettings()) as engine:
+        decisions = engine.add_batch([Article(str(n), text) for n, text in enumerate([*texts, *texts])])
+    assert [decision.link and decision.link.matched for decision in decisions] == [None, None, "0", "1"]
+
+
+def test_words_for_countries_in_general_are_no_places() -> None:
+    """Two state visits share them, as all visits do: of 北京, 法国 and 两国 and of 北京, 埃及 and 两国, half differ."""
+    visit = (
+        "国家主席5日在北京同来访的{country}总统举行会谈。双方就两国关系和共同关心的国际问题深入交换意见，一致同意以建交周年"
+        "为契机，推动两国关系迈上新台阶。会谈前，国家主席为客人举行欢迎仪式，两国外长和有关部门负责人参加。"
+    )
+    with Deduplicator(settings=EngineSettings()) as engine:
+        decisions = engine.add_batch([Article(name, visit.format(country=name)) for name in ("法国", "埃及", "伊拉克")])
+    assert [decision.link for decision in decisions] == [None] * 3
+
+
 def test_a_place_alone_makes_another_bulletin() -> None:
     """Two cities may be warned at the same hour of the same rain."""
     (text, *_) = _filled(_TEMPLATES["warning"], Random(7))

@@ -139,6 +139,40 @@ def test_a_batch_is_its_texts_one_by_one(texts: list[str]) -> None:
     assert list(zip(together.texts.strings(), together.only_boilerplate.tolist(), strict=True)) == alone
 
 
+_POST = "#南京地铁#明天起地铁三号线延长运营一小时，末班车23:30从林场站发出，{}更多资讯可以看官方公众号"
+_MORE = "沿途各站请留意站内广播，换乘二号线的乘客请提前出门，"
+_DRAW = (
+    "双色球2026130期开奖号码是01、05、11、18、26、30和09，本期一等奖中出7注，单注奖金695万元，二等奖118注，单注奖金20万元，"
+    "数据来源：中国福彩网"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "bare"),
+    [
+        (_POST.format(_MORE), _POST.format(_MORE), False),
+        (_POST.format(""), "", True),
+        (_POST.format(_MORE) + "。祝大家出行愉快", "祝大家出行愉快", False),
+    ],
+    ids=["long", "short", "followed"],
+)
+def test_hint_at_the_end_of_a_post_of_one_sentence_takes_no_more_than_60_characters(
+    text: str, left: str, *, bare: bool
+) -> None:
+    """Nothing else would be left of the post; beside another sentence, one of up to 160 characters is a line."""
+    content, found = _content(text)
+    assert (content, found) == (_NORMAL(left), bare)
+
+
+def test_copies_of_a_post_of_one_sentence_are_found(make_engine: Callable[..., Deduplicator]) -> None:
+    """As it is, and with other words in front; another such post is another article."""
+    post = _POST.format(_MORE)
+    texts = [post, _DRAW, post, f"转发：{post}", _DRAW]
+    with make_engine() as engine:
+        decisions = engine.add_batch([Article(str(number), text) for number, text in enumerate(texts)])
+    assert [decision.link and decision.link.matched for decision in decisions] == [None, None, "0", "0", "1"]
+
+
 def test_long_sentence_is_content_whatever_it_says() -> None:
     """A sentence of more than 160 characters says more than the phrase, so it stays."""
     long = "据悉" + "甲乙丙丁" * 40 + "责任编辑"
