@@ -6,6 +6,7 @@ Knows arguments, progress bars, tables and which figures `stats` shows; knows no
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -152,6 +153,7 @@ def snapshot_command(
 ) -> None:
     """Copy the state with its position in the changelog, even while a service is using it."""
     settings = settings_of(config, flags)
+    from stream_dedup.index.peek import is_held
     from stream_dedup.index.stores.rocks import open_store
     from stream_dedup.index.stores.store import StoreLockedError
     from stream_dedup.stream.state.snapshots import ask
@@ -160,14 +162,22 @@ def snapshot_command(
     def work() -> None:
         source, copy = state_to_read(settings), directory.absolute()
         from_files = is_of_files(settings)
-        try:
-            with open_store(source, settings.state) as store:
-                store.checkpoint(copy if from_files else copy / source.name)
-        except StoreLockedError:
-            if from_files:
-                raise
-            with cleaning_up_on_signals():
-                ask(settings.state.directory, directory, _SNAPSHOT_SECONDS)
+
+        def is_made() -> bool:
+            try:
+                with open_store(source, settings.state) as store:
+                    store.checkpoint(copy if from_files else copy / source.name)
+            except StoreLockedError:
+                if from_files:
+                    raise
+                return False
+            return True
+
+        held = partial(is_held, source)
+        with cleaning_up_on_signals():
+            # A service that ends before it answers leaves the state to whoever wants it.
+            while not is_made() and not ask(settings.state.directory, copy, _SNAPSHOT_SECONDS, held):
+                pass
         start = "continue from it with --state" if from_files else "start a service on it with state.directory"
         out.print(f"snapshot in {directory}: {start}", soft_wrap=True)
 

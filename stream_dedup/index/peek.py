@@ -3,6 +3,7 @@
 Knows the directory of a database; knows nothing of services or of the current settings.
 """
 
+import fcntl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,24 @@ from stream_dedup.index.stores.store import StoreError
 from stream_dedup.paths import is_there
 from stream_dedup.text.idf import Epoch
 
+_LOCK_FILE = "LOCK"  # RocksDB's, in every database
+
 
 def is_state(directory: Path) -> bool:
     """Tell whether a directory holds a database."""
     return is_there(directory / DATABASE_FILE)
+
+
+def is_held(directory: Path) -> bool:
+    """Tell whether another process has a database open for writing; if that cannot be found out, one has."""
+    try:
+        with (directory / _LOCK_FILE).open("r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released with the file
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def settings_of_state(directory: Path) -> Mapping[str, Any] | None:

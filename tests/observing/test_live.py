@@ -68,7 +68,7 @@ def stage(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             for first in range(0, len(messages), _BATCH):
                 if first == _FLUSHED_AFTER:
                     # A snapshot flushes the write buffers: reads from them would not show in the block cache's metrics.
-                    ask(active.directory / "state", directory / "snapshot", PATIENCE_SECONDS)
+                    ask(active.directory / "state", directory / "snapshot", PATIENCE_SECONDS, lambda: True)
                 produce(bootstrap, topics.input, messages[first : first + _BATCH])
                 time.sleep(_PAUSE_SECONDS)
             collect(bootstrap, topics, len(messages), active)

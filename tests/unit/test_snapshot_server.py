@@ -12,6 +12,7 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 
+from stream_dedup.index.peek import is_held
 from stream_dedup.index.stores.rocks import RocksStore, open_store
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.settings import Settings
@@ -61,11 +62,13 @@ def test_each_who_asks_has_an_answer_of_its_own(tmp_path: Path) -> None:
     made: list[Path] = []
     snapshots = SnapshotServer(tmp_path, _store(made), "digest")
     with ThreadPoolExecutor(2) as threads:
-        asked = {name: threads.submit(ask, tmp_path, tmp_path / name, 60.0) for name in ("right", "wrong")}
+        asked = {
+            name: threads.submit(ask, tmp_path, tmp_path / name, 60.0, lambda: True) for name in ("right", "wrong")
+        }
         while len(list(tmp_path.glob("*.request"))) < len(asked):
             time.sleep(0.01)
         snapshots.serve()
-        assert asked["right"].result() is None
+        assert asked["right"].result()
         with pytest.raises(StoreError, match="there is something already"):
             asked["wrong"].result()
     assert made == [tmp_path / "right" / "digest"]
@@ -111,6 +114,38 @@ def test_who_is_interrupted_takes_the_request_back(number: signal.Signals, tmp_p
         process.send_signal(number)
         _, told = process.communicate(timeout=120)
     assert (process.returncode, "Traceback" in told) == (128 + number, False)
+    assert not [path for path in settings.state.directory.iterdir() if path.is_file()]
+
+
+@pytest.mark.slow
+def test_snapshot_is_made_without_the_service_if_it_dies_meanwhile(tmp_path: Path) -> None:
+    """Nobody will answer, and nobody holds the state any more: a killed service's state is whole."""
+    settings = Settings.model_validate({"state": {"directory": tmp_path / "state"}})
+    database = state_directory(settings, digest_of(settings))
+    holding = (
+        "import sys, time; from pathlib import Path; from stream_dedup import Deduplicator; "
+        "engine = Deduplicator(Path(sys.argv[1])); print(flush=True); time.sleep(600)"
+    )
+    flag = f"state.directory={settings.state.directory}"
+    command = [sys.executable, "-m", "stream_dedup", "state", "snapshot", str(tmp_path / "copy"), "--set", flag]
+    with subprocess.Popen([sys.executable, "-c", holding, str(database)], stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout is not None
+            holder.stdout.readline()
+            assert is_held(database)
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+                while not list(settings.state.directory.glob("*.request")):
+                    assert process.poll() is None
+                    time.sleep(0.01)
+                killed = time.monotonic()
+                holder.kill()
+                _, told = process.communicate(timeout=120)
+            assert process.returncode == 0, told
+            assert time.monotonic() - killed < 30  # half of the time that it would wait for an answer
+        finally:
+            holder.kill()
+    assert (tmp_path / "copy" / database.name / "CURRENT").is_file()
+    assert not is_held(database)
     assert not [path for path in settings.state.directory.iterdir() if path.is_file()]
 
 

@@ -6,6 +6,7 @@ has a name of its own, which the answer shares.
 
 import secrets
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -63,8 +64,10 @@ class SnapshotServer:
         _write(request.with_suffix(_ANSWER), answer)
 
 
-def ask(directory: Path, target: Path, seconds: float) -> None:
-    """Ask the service that runs on a state for a snapshot, and wait for it.
+def ask(directory: Path, target: Path, seconds: float, is_held: Callable[[], bool]) -> bool:
+    """Ask the service that runs on a state for a snapshot, wait for it, and return whether it was made.
+
+    It was not if the service has ended in the meantime: then nobody holds the state any more.
 
     The request is withdrawn when the wait ends: otherwise the next service to run would make the snapshot.
 
@@ -72,6 +75,7 @@ def ask(directory: Path, target: Path, seconds: float) -> None:
         directory: `state.directory`.
         target: directory of the snapshot.
         seconds: how long to wait.
+        is_held: tells whether a process holds the state.
 
     Raises:
         StoreError: the service could not, or did not answer.
@@ -82,6 +86,8 @@ def ask(directory: Path, target: Path, seconds: float) -> None:
     try:
         _write(request, {"directory": str(target.absolute())})
         while not answer.is_file():
+            if not is_held() and not answer.is_file():
+                return False
             if time.monotonic() > deadline:
                 raise StoreError(
                     f"the process that holds {directory} made no snapshot within {seconds:.0f} s: try again once "
@@ -94,6 +100,7 @@ def ask(directory: Path, target: Path, seconds: float) -> None:
             file.unlink(missing_ok=True)
     if told["error"]:
         raise StoreError(f"no snapshot: {told['error']}")
+    return True
 
 
 def _write(path: Path, content: dict[str, str | None]) -> None:
