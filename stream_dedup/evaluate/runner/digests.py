@@ -21,7 +21,7 @@ _PACKAGE = Path(__file__).parents[2]
 # Results depend on these and on all that they import. Segmenters are loaded by name, so no import leads to them.
 _COMPUTING = ("evaluate/runner/jobs.py", "evaluate/registry.py", "evaluate/segmenters/*.py")
 _LISTS = ("boilerplate.txt", "marker_words.txt", "stop_words.txt")
-_JARS = "evaluate/segmenters/java.lock.toml"
+_OTHER_DATA = ("evaluate/segmenters/java.lock.toml", "fingerprint/place_names.txt")
 # Libraries that every result may depend on; those of one segmenter are its own, see `Segmenter.versions`.
 _LIBRARIES = ("jieba", "numba", "numpy", "opencc", "rjieba", "scikit-learn", "scipy")
 
@@ -53,8 +53,8 @@ def digest_of_code() -> str:
 
 
 def data() -> list[Path]:
-    """Return the files that these sources read: the word lists that come with the package, and which jars there are."""
-    return [*map(shipped_list, _LISTS), _PACKAGE / _JARS]
+    """Return the files that these sources read: the lists that come with the package, and which jars there are."""
+    return [*map(shipped_list, _LISTS), *(_PACKAGE / name for name in _OTHER_DATA)]
 
 
 def sources() -> set[Path]:

@@ -68,8 +68,8 @@ def test_other_code_does_not_count(names: set[str], place: str) -> None:
 
 
 def test_lists_and_jars_count() -> None:
-    """The word lists that come with the package, and the lock of the jars: other words give other results."""
-    lists = (_PACKAGE.parent / "config").glob("*.txt")
+    """The lists that come with the package, and the lock of the jars: other words or places give other results."""
+    lists = [*(_PACKAGE.parent / "config").glob("*.txt"), *_PACKAGE.rglob("*.txt")]
     assert set(data()) == {*lists, _PACKAGE / "evaluate" / "segmenters" / "java.lock.toml"}
 
 
