@@ -50,14 +50,18 @@ class Gazetteer:
 
 @lru_cache(maxsize=1)
 def gazetteer() -> Gazetteer:
-    """Return the place names of 2 to 4 characters, simplified: those of jieba's dictionary and of `place_names.txt`."""
-    known = sorted(
-        _names_in_dictionary() - _NO_PLACES | {*read_words(Path(str(files(__package__) / "place_names.txt")))}
-    )
+    """Return the `place_names`, as they are looked for in a text."""
+    known = place_names()
     points, offsets = code_points("".join(known)).copy(), offsets_of([*map(len, known)])
     names = empty_table(len(known))
     place_all(names, hash_spans(points, offsets[1:]))
     return Gazetteer(names, pair_filter(points, offsets[:-1], _FILTER_BYTES))
+
+
+def place_names() -> list[str]:
+    """Return the place names of 2 to 4 characters, simplified: those of jieba's dictionary and of `place_names.txt`."""
+    others = read_words(Path(str(files(__package__) / "place_names.txt")))
+    return sorted((_names_in_dictionary() - _NO_PLACES).union(others))
 
 
 def _names_in_dictionary() -> set[str]:
