@@ -5,7 +5,6 @@ Knows the names in jieba's dictionary and a list of others; knows nothing of geo
 
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +59,7 @@ def gazetteer() -> Gazetteer:
 
 def place_names() -> list[str]:
     """Return the place names of 2 to 4 characters, simplified: those of jieba's dictionary and of `place_names.txt`."""
-    others = read_words(Path(str(files(__package__) / "place_names.txt")))
+    others = read_words(Path(__file__).with_name("place_names.txt"))
     return sorted((_names_in_dictionary() - _NO_PLACES).union(others))
 
 

@@ -155,14 +155,14 @@ def _check_decided(settings: Settings, topics: Topics, digest: str, while_waitin
     patience = Patience(settings, "cannot find out what the group has decided", while_waiting)
     with closing(make_consumer(settings)) as consumer:
         decided = [place for place in committed_offsets(consumer, settings, patience) if place.offset >= 0]
+        identities = topics.identities({place.topic for place in decided})
+        deleted = sorted({place.topic for place in decided if is_of_deleted(place, identities)})
+        if decided and not deleted:
+            return
         ends = {name: watermarks(consumer, TopicPartition(name, 0), patience)[1] for name in others}
-    written = [name for name, end in ends.items() if end > 0]
-    identities = topics.identities({place.topic for place in decided})
-    deleted = sorted({place.topic for place in decided if is_of_deleted(place, identities)})
-    if not written or (decided and not deleted):
-        return
-    lacking = f"offsets only in a deleted topic {', '.join(deleted)}" if deleted else "no offsets"
-    raise BrokerError(
-        f"the group {settings.input.group} has {lacking}, so it is unknown what was decided: start the service once "
-        f"with the settings it last ran with, which commits them (changelogs: {', '.join(written)})"
-    )
+    if written := [name for name, end in ends.items() if end > 0]:
+        lacking = f"offsets only in a deleted topic {', '.join(deleted)}" if deleted else "no offsets"
+        raise BrokerError(
+            f"the group {settings.input.group} has {lacking}, so it is unknown what was decided: start the service "
+            f"once with the settings it last ran with, which commits them (changelogs: {', '.join(written)})"
+        )

@@ -45,7 +45,7 @@ class Folder(SelfClosing):
         self._check()
         for name in ("results", "words"):
             (path / name).mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(path / "lock", self.path)
+        self._lock = _locked(path)
         self.clear()  # what a killed run has left
         _write(self._mark, digest.encode())
 
@@ -109,9 +109,9 @@ class Folder(SelfClosing):
         return self.path / "words" / f"{_file_name(segmenter)}.{digest}.json.zst"
 
 
-def _locked(path: Path, folder: Path) -> int:
-    """Return the descriptor of a file that only this process has locked."""
-    held = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+def _locked(folder: Path) -> int:
+    """Return the descriptor of a file in a directory that only this process has locked."""
+    held = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
