@@ -16,6 +16,7 @@ from stream_dedup.api.guards import BodyLimit, BrowserHeaders, ConcurrencyLimit,
 from stream_dedup.api.page import page_router
 from stream_dedup.api.problems import add_problems, error_responses
 from stream_dedup.api.requests import Id, OtherId, Question, ScopeName, SimilarRequest
+from stream_dedup.api.threads import MOST_AT_ONCE, in_thread
 from stream_dedup.article import Article
 from stream_dedup.ask.answers import (
     ArticleAnswer,
@@ -32,7 +33,6 @@ from stream_dedup.settings import Settings
 from stream_dedup.version import __version__
 
 _MOST_LATEST = 200
-_MOST_AT_ONCE = 64  # requests
 _TOKEN_SCHEME = "token"  # noqa: S105  # its name in OpenAPI
 
 
@@ -53,11 +53,11 @@ def make_app(queries: Callable[[], QueryService], settings: Settings, health: He
         # Behind a TLS proxy a redirect would lead to plain http, and clients would send the token there.
         redirect_slashes=False,
     )
-    app.include_router(_questions(queries, settings), prefix="/v1")
+    app.routes.extend(_questions(queries, settings).routes)
     app.add_api_route("/openapi.json", _description(app, settings.api.token), include_in_schema=False)
     open_to_all = [_probes(health), page_router()]
     for router in open_to_all:
-        app.include_router(router)
+        app.routes.extend(router.routes)
     add_problems(app)
     free = [route.path for router in open_to_all for route in router.routes if isinstance(route, APIRoute)]
     _add_guards(app, settings, free)
@@ -67,10 +67,10 @@ def make_app(queries: Callable[[], QueryService], settings: Settings, health: He
 
 def _add_guards(app: FastAPI, settings: Settings, free: list[str]) -> None:
     """Add the guards that see requests first. The last one added is the outermost."""
-    app.add_middleware(ConcurrencyLimit, most=_MOST_AT_ONCE, free=free)
+    app.add_middleware(ConcurrencyLimit, most=MOST_AT_ONCE, free=free)
     # Outside of that, so that incomplete requests do not count towards the limit.
     most = settings.api.max_body_bytes
-    app.add_middleware(BodyLimit, most=most, most_at_once=_MOST_AT_ONCE * most)
+    app.add_middleware(BodyLimit, most=most, most_at_once=MOST_AT_ONCE * most)
     if settings.api.token:
         app.add_middleware(TokenGuard, token=settings.api.token, free=free)
     else:
@@ -95,24 +95,28 @@ def _probes(health: Health) -> APIRouter:
 
 
 def _questions(queries: Callable[[], QueryService], settings: Settings) -> APIRouter:
-    router = APIRouter(tags=["questions"], route_class=Question)
+    router = APIRouter(prefix="/v1", tags=["questions"], route_class=Question)
 
     @router.get("/status", response_model=StatusAnswer, responses=error_responses(503))
+    @in_thread
     def get_status() -> Response:
         """Return the service's progress and state."""
         return _in_json(queries().status())
 
     @router.get("/settings", response_model=Settings, responses=error_responses(503))
+    @in_thread
     def get_settings() -> JSONResponse:
         """Return the settings of the service, without secrets."""
         return JSONResponse(settings.redacted())
 
     @router.get("/article", response_model=ArticleAnswer, responses=error_responses(404, 503))
+    @in_thread
     def get_article(id: Id, scope: ScopeName = "") -> Response:  # noqa: A002  # the name of the parameter
         """Return what was decided on an article."""
         return _in_json(queries().article(id, scope))
 
     @router.get("/cluster", response_model=ClusterAnswer, responses=error_responses(404, 503))
+    @in_thread
     def get_cluster(
         id: Id,  # noqa: A002  # the name of the parameter
         scope: ScopeName = "",
@@ -125,6 +129,7 @@ def _questions(queries: Callable[[], QueryService], settings: Settings) -> APIRo
         return _in_json(queries().cluster(id, scope, most=limit, skipped=offset))
 
     @router.get("/reason", response_model=ReasonAnswer, responses=error_responses(404, 409, 410, 503))
+    @in_thread
     def get_reason(
         id: Id,  # noqa: A002  # the name of the parameter
         scope: ScopeName = "",
@@ -134,12 +139,14 @@ def _questions(queries: Callable[[], QueryService], settings: Settings) -> APIRo
         return _in_json(queries().reason(id, scope, other))
 
     @router.post("/similar", response_model=SimilarAnswers, responses=error_responses(413, 415, 503))
+    @in_thread
     def post_similar(asking: SimilarRequest) -> Response:
         """Return the judged articles that a text resembles, without storing it."""
         article = Article(UNNAMED, asking.body, asking.title, asking.url, asking.source, scope=asking.scope)
         return _in_json(queries().similar(article, asking.limit, besides=asking.id))
 
     @router.get("/latest", response_model=list[PublishedLink], responses=error_responses(503))
+    @in_thread
     def get_latest(
         limit: Annotated[int, Query(ge=1, le=_MOST_LATEST, description="The largest number of links to return.")] = 20,
     ) -> JSONResponse:

@@ -3,6 +3,7 @@
 Knows processes, threads and sockets; knows nothing of paths or queries.
 """
 
+import asyncio
 import gc
 import math
 import os
@@ -26,6 +27,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.signals import leave
 
 _WAIT_SECONDS = 1.0
+_TICK_SECONDS = 0.5
 _END_SECONDS = 1.0  # for what is being read when a stop is requested
 _BEATS = 4  # heartbeats, at least, before the loop would count as stuck
 # Refreshes cost the stream something: so many seconds after the last query, there is only one per second.
@@ -35,12 +37,17 @@ log = structlog.get_logger()
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to its caller."""
+    """A server that leaves signals to its caller, and wakes up less often."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Capture no signals."""
         yield
+
+    async def main_loop(self) -> None:
+        """Look for a stop, and renew the time in answers, until there is one: the base does so ten times a second."""
+        while not await self.on_tick(0):  # noqa: ASYNC110  # the flag is the base's, and no event
+            await asyncio.sleep(_TICK_SECONDS)
 
 
 class Server:
@@ -110,6 +117,7 @@ class Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             http=Connection,
             ws="none",
             timeout_keep_alive=KEEP_ALIVE_SECONDS,

@@ -27,8 +27,8 @@ from stream_dedup.text.learnt import learn_rule_of
 
 _CACHE_BYTES = 32 << 20
 _BUFFER_BYTES = 1 << 20  # RocksDB reserves memory in proportion at each refresh, and takes more as needed
-_IDENTITY = "IDENTITY"  # RocksDB's file with the id of the database, which snapshots and copies of it share
-_NEVER_OPENED = ("", 0, 0)  # the identity of a snapshot that no service has opened: it does not have that file yet
+_IDENTITY = "IDENTITY"  # RocksDB's file with the id of the database; every copy has a file of its own
+_NEVER_OPENED = (0, 0)  # the identity of a snapshot that no service has opened: it does not have that file yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class StateFollower(SelfClosing):
         self._lock = threading.RLock()
         self._scratch = Scratch("follow")
         self._view: View | None = None
-        self._identity: tuple[str, int, int] | None = None
+        self._identity: tuple[int, int] | None = None
         self._last_write = -1  # that the view shows
         self._epoch_begin = -1  # number of articles judged before it began
         try:
@@ -199,7 +199,7 @@ def _counts(store: Store, settings: EngineSettings) -> tuple[Epoch, U64]:
     return epoch, load_learnt(store, learn_rule_of(settings.text), epoch.number)
 
 
-def _identity_of(directory: Path) -> tuple[str, int, int]:
+def _identity_of(directory: Path) -> tuple[int, int]:
     """Return what tells the database in a directory from all others, from copies of it as well.
 
     Raises:
@@ -208,14 +208,13 @@ def _identity_of(directory: Path) -> tuple[str, int, int]:
     if not is_state(directory):
         raise StoreError(f"{directory} holds no state for these settings: start the service, or check state.directory")
     try:
-        file = directory / _IDENTITY
-        status = file.stat()
-        # A copy has another file, if not another id. The number of a deleted file may be given again, but not its time.
-        return file.read_text(), status.st_ino, status.st_ctime_ns
+        status = (directory / _IDENTITY).stat()
     except FileNotFoundError:
         return _NEVER_OPENED
     except OSError as error:
         raise StoreError(f"cannot read the state directory {directory}: {error.strerror}") from None
+    # The number of a deleted file may be given again, but not its time.
+    return status.st_ino, status.st_ctime_ns
 
 
 def _begin_of_epoch(progress: Progress) -> int:

@@ -51,7 +51,7 @@ class ApiSettings(Group):
         "authentication.",
     )
     refresh_ms: int = Field(
-        100,
+        250,
         ge=20,
         le=60_000,
         json_schema_extra=unit("milliseconds"),
