@@ -5,7 +5,7 @@ Knows fastavro and how it handles logical types; knows nothing of where schemas 
 
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import fastavro
@@ -19,6 +19,7 @@ from stream_dedup.decode.parse import kind_of
 from stream_dedup.decode.reason import Reason, UndecodableError
 from stream_dedup.decode.schemas import Schemas, frame_of, references
 from stream_dedup.decode.scope import Header
+from stream_dedup.machine_faults import MACHINE_FAULTS
 from stream_dedup.registry.client import Registry
 
 _LONGEST_DECIMAL = 1_000  # bytes: the time to read one grows with the square of its length
@@ -69,6 +70,8 @@ class AvroFormat:
         stream = io.BytesIO(frame.payload)
         try:
             record = read(stream, schema, None)
+        except MACHINE_FAULTS:
+            raise
         except Exception as error:  # noqa: BLE001  # fastavro lets through whatever a wrong byte leads to
             fault = str(error) or type(error).__name__
             raise UndecodableError(Reason.INVALID_RECORD, f"not a record of schema {frame.schema}: {fault}") from None
@@ -89,6 +92,8 @@ class AvroFormat:
             parsed = fastavro.parse_schema(json.loads(schema.schema_str or ""), names)
         except (SchemaParseException, UnknownType) as error:
             raise ValueError(f"not an Avro schema: {error}") from None
+        if any(_is_weightless(array["items"], names) for array in _arrays(parsed, names)):
+            raise ValueError("it has an array of items that take no bytes: a few bytes could claim any number of them")
         # fastavro's compiled reader has no limit: a record nested some thousand levels deep crashes the process.
         recursive = _recursive(parsed, names)
         return _Ready(parsed, slow_reader.schemaless_reader if recursive else fastavro.schemaless_reader)
@@ -112,3 +117,34 @@ def _recursive(schema: Any, names: Mapping[str, Any]) -> bool:  # noqa: ANN401  
         return found
 
     return within(schema, ())
+
+
+def _arrays(schema: Any, names: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401  # the same
+    """Yield each type that is an array, in a type and in those that it names."""
+    waiting, named = [schema], set(names)
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str) and part in named:
+            named.remove(part)
+            waiting.append(names[part])
+        elif isinstance(part, list):
+            waiting.extend(part)
+        elif isinstance(part, Mapping):
+            if part["type"] == "array":
+                yield part
+            waiting += [field["type"] for field in part.get("fields", ())] + [
+                part[key] for key in _NESTING if key in part
+            ]
+
+
+def _is_weightless(schema: Any, names: Mapping[str, Any]) -> bool:  # noqa: ANN401  # the same
+    """Return whether values of a type take no bytes."""
+    if isinstance(schema, str):
+        return schema == "null" or (schema in names and _is_weightless(names[schema], names))
+    if isinstance(schema, list):
+        return False
+    if schema["type"] == "fixed":
+        return bool(schema["size"] == 0)
+    if "fields" in schema:
+        return all(_is_weightless(field["type"], names) for field in schema["fields"])
+    return bool(schema["type"] == "null")

@@ -42,7 +42,7 @@ def event_of(value: bytes, headers: Sequence[Header]) -> Event | None:
     Raises:
         UndecodableError: it claims to be one, but violates the specification.
     """
-    known = {name: content for name, content in headers if content is not None}
+    known = {name: content for name, content in dict(headers).items() if content is not None}
     media = known.get("content-type", b"").split(b";")[0].strip().lower().decode("utf-8", "replace")
     if media.startswith(_STRUCTURED):
         return _structured(value, media)

@@ -113,7 +113,7 @@ class Decoder:
             raise _too_large(
                 f"the title has {len(title)} characters", "max_title_chars", self._settings.max_title_chars
             )
-        url = encodable(self._paths.text(fields, "url") or "")
+        url = self._url(fields)
         source = encodable(self._paths.text(fields, "source") or "")
         return Article(
             id=self._id(fields) or _derived_id(url, source, title, body),
@@ -128,10 +128,10 @@ class Decoder:
 
     def _id_of_key(self, key: bytes | None) -> str:
         try:
-            name = (key or b"").decode().strip()
+            name = (key or b"").decode()
         except UnicodeDecodeError:
             name = ""
-        if not 0 < len(name.encode()) <= self._settings.max_id_bytes:
+        if not 0 < len(name.strip().encode()) <= self._settings.max_id_bytes:
             raise UndecodableError(
                 Reason.NULL_VALUE,
                 "the message has no value; to withdraw an article, its key must be the article's id, "
@@ -140,7 +140,7 @@ class Decoder:
         return checked_name(name, self._id_rule)
 
     def _withdrawal(self, fields: Fields, origin: Origin | None, scope: str) -> Withdrawal:
-        name, url = self._id(fields), encodable(self._paths.text(fields, "url") or "")
+        name, url = self._id(fields), self._url(fields)
         if not name and not url:
             paths = f"{self._paths.path('id')} and no {self._paths.path('url')}"
             raise UndecodableError(Reason.MISSING_FIELD, f"no {paths}: one of them must name the article to withdraw")
@@ -148,6 +148,9 @@ class Decoder:
 
     def _id(self, fields: Fields) -> str:
         return self._paths.name(fields, self._id_rule)
+
+    def _url(self, fields: Fields) -> str:
+        return encodable(self._paths.text(fields, "url") or "").strip()
 
     def _published_ms(self, fields: Fields, now_ms: int) -> int | None:
         value = self._paths.value(fields, "published_at")

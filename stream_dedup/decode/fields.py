@@ -10,7 +10,7 @@ from uuid import UUID
 
 from stream_dedup.decode.parse import kind_of
 from stream_dedup.decode.reason import Reason, UndecodableError
-from stream_dedup.scope import name_fault
+from stream_dedup.scope import SEPARATOR, name_fault
 
 Fields = Mapping[str, Any]
 
@@ -97,7 +97,7 @@ class Paths:
             return ""
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             value = self._name_of(rule.field, value)
-        return checked_name(str(value).strip(), rule)
+        return checked_name(str(value), rule)
 
     def _text_of(self, field: str, value: object) -> str:
         """Return a text from a value of a typed format."""
@@ -123,15 +123,17 @@ class Paths:
 
 
 def checked_name(name: str, rule: NameRule) -> str:
-    """Return an id or a scope unchanged if it is valid.
+    """Return an id or a scope without blanks around it, if it is valid.
 
     Args:
-        name: the id or scope; may be empty.
+        name: the id or scope; may be empty or blank.
         rule: which of the two it is, and what it must be.
 
     Raises:
         UndecodableError: it is too long, cannot be encoded as UTF-8, or contains the separator of scope and id.
     """
+    if SEPARATOR not in name:  # `strip` would take it for a blank
+        name = name.strip()
     if name != encodable(name):
         raise UndecodableError(rule.reason, f"the {rule.field} contains half a surrogate pair")
     if fault := name_fault(name, rule.most_bytes, rule.setting):

@@ -3,12 +3,12 @@
 Knows JSON Schema and how a fault is reported; knows nothing of where schemas come from.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import orjson
 from confluent_kafka.schema_registry import Schema
-from jsonschema import SchemaError, ValidationError
+from jsonschema import SchemaError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
 from referencing import Registry as Documents
@@ -18,9 +18,11 @@ from referencing.jsonschema import DRAFT7
 
 from stream_dedup.decode.fields import Fields, Paths
 from stream_dedup.decode.format import JsonFormat
+from stream_dedup.decode.json_schema_rules import FORMATS, RULES
 from stream_dedup.decode.reason import Reason, UndecodableError
 from stream_dedup.decode.schemas import Schemas, frame_of, references
 from stream_dedup.decode.scope import Header
+from stream_dedup.machine_faults import MACHINE_FAULTS
 from stream_dedup.registry.client import Registry
 
 _LONGEST_FAULT = 200  # characters: it repeats the value that it is about
@@ -55,33 +57,20 @@ class JsonSchemaFormat:
         document = _document(schema)
         kind = validator_for(document)
         try:
-            kind.check_schema(document)
+            kind.check_schema(document, format_checker=FORMATS)  # type: ignore[call-arg]  # its protocol lacks it
         except SchemaError as error:
             raise ValueError(f"not a JSON Schema: {error.message[:_LONGEST_FAULT]}") from None
         # With its own documents it fetches none from the addresses that a schema names.
-        quick = cast("type[Validator]", extend(kind, {"uniqueItems": unique_items}))  # type: ignore[no-untyped-call]  # jsonschema's
-        return quick(document, registry=Documents().with_resources(resources))
-
-
-def unique_items(validator: Validator, wanted: bool, value: Any, _schema: Any) -> Iterator[ValidationError]:  # noqa: ANN401, FBT001  # as jsonschema calls it
-    """Check that no items are equal, in linear time: jsonschema compares each object with each."""
-    if wanted and validator.is_type(value, "array") and len({_identity_of(item) for item in value}) < len(value):
-        yield ValidationError("two items are equal")
-
-
-def _identity_of(value: Any) -> Hashable:  # noqa: ANN401  # any JSON
-    """Return what is equal for equal values only: true is not 1, but 1.0 is."""
-    if isinstance(value, dict):
-        return dict, frozenset((name, _identity_of(inner)) for name, inner in value.items())
-    if isinstance(value, list):
-        return list, tuple(map(_identity_of, value))
-    return isinstance(value, bool), value
+        kind = cast("type[Validator]", extend(kind, RULES))  # type: ignore[no-untyped-call]  # jsonschema's
+        return kind(document, registry=Documents().with_resources(resources))
 
 
 def _document(schema: Schema) -> dict[str, Any]:
     document = orjson.loads(schema.schema_str or "")
+    if isinstance(document, bool):
+        return {} if document else {"not": {}}
     if not isinstance(document, dict):
-        raise TypeError("the schema is not an object")
+        raise TypeError("the schema is neither an object nor a boolean")
     return document
 
 
@@ -90,6 +79,8 @@ def _check(fields: Fields, validator: Validator, name: str) -> None:
         fault = next(iter(validator.iter_errors(fields)), None)
     except Unresolvable as error:
         raise UndecodableError(Reason.UNKNOWN_SCHEMA, f"{name} refers to something that is missing: {error}") from None
+    except MACHINE_FAULTS:
+        raise
     except Exception as error:  # noqa: BLE001  # values nested too deeply, patterns and numbers that Python refuses
         why = str(error) or type(error).__name__
         raise UndecodableError(Reason.INVALID_RECORD, f"the value cannot be checked against {name}: {why}") from None

@@ -126,7 +126,12 @@ def _repeated(field: Any, value: Any) -> object:  # noqa: ANN401  # a descriptor
     if kind is None or not kind.GetOptions().map_entry:
         return [_single(field, one) for one in value]
     inner = kind.fields_by_name["value"]
-    return {str(key): _single(inner, one) for key, one in value.items()}
+    return {_key(key): _single(inner, one) for key, one in value.items()}
+
+
+def _key(key: object) -> str:
+    """Return a key as protobuf writes it in JSON."""
+    return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def _single(field: Any, value: Any) -> object:  # noqa: ANN401  # the same

@@ -48,7 +48,7 @@ class ScopeReader:
     def _of_header(self, headers: Sequence[Header]) -> str:
         values = [value for name, value in headers if name == self._header] if self._header else []
         try:
-            scope = values[-1].decode().strip() if values and values[-1] is not None else ""
+            scope = values[-1].decode() if values and values[-1] is not None else ""
         except UnicodeDecodeError:
             raise UndecodableError(Reason.INVALID_SCOPE, f"the header {self._header} is not valid UTF-8") from None
         return checked_name(scope, _RULE)

@@ -119,7 +119,7 @@ def proto_file() -> descriptor_pb2.FileDescriptorProto:
         string id = 1; optional string title = 2; string body = 3; google.protobuf.Timestamp published_at = 4;
         bool deleted = 5; google.protobuf.StringValue source = 6; google.protobuf.Struct meta = 7;
         repeated string tags = 8; int64 number = 9; Article original = 10; Kind kind = 11;
-        map<string, string> labels = 12;
+        map<string, string> labels = 12; map<bool, string> flags = 13;
       }
     }
     enum Kind { NEWS = 0; POST = 1; }
@@ -144,12 +144,13 @@ def proto_file() -> descriptor_pb2.FileDescriptorProto:
     _field(inner, 9, "number", _Proto.TYPE_INT64)
     _field(inner, 10, "original", _Proto.TYPE_MESSAGE, ".news.Outer.Article")
     _field(inner, 11, "kind", _Proto.TYPE_ENUM, ".news.Kind")
-    entry = inner.nested_type.add(name="LabelsEntry")
-    entry.options.map_entry = True
-    _field(entry, 1, "key", _Proto.TYPE_STRING)
-    _field(entry, 2, "value", _Proto.TYPE_STRING)
-    labels = _field(inner, 12, "labels", _Proto.TYPE_MESSAGE, ".news.Outer.Article.LabelsEntry")
-    labels.label = _Proto.LABEL_REPEATED
+    for number, name, of_key in ((12, "labels", _Proto.TYPE_STRING), (13, "flags", _Proto.TYPE_BOOL)):
+        entry = inner.nested_type.add(name=f"{name.title()}Entry")
+        entry.options.map_entry = True
+        _field(entry, 1, "key", of_key)
+        _field(entry, 2, "value", _Proto.TYPE_STRING)
+        entries = _field(inner, number, name, _Proto.TYPE_MESSAGE, f".news.Outer.Article.{entry.name}")
+        entries.label = _Proto.LABEL_REPEATED
     kind = file.enum_type.add(name="Kind")
     kind.value.add(name="NEWS", number=0)
     kind.value.add(name="POST", number=1)

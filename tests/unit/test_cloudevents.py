@@ -64,6 +64,13 @@ def test_fields_may_be_those_of_the_event_or_of_the_data(value: bytes, headers: 
     assert of_event.body == of_data.body == BODY
 
 
+def test_of_an_attribute_that_occurs_twice_the_last_counts() -> None:
+    """Even if it has no value: then the event lacks the attribute."""
+    value = json.dumps(_DATA).encode()
+    assert article(_accepting(**_BY_EVENT), "any", value, [*_binary(), ("ce_id", b"e-2")]).id == "e-2"
+    assert _refused(value, [*_binary(), ("ce_id", None)]).reason is Reason.INVALID_EVENT
+
+
 def test_attribute_goes_before_a_field_of_the_data_of_that_name() -> None:
     """Without the attribute, the data's field is used; a message that is not an event has only its own fields."""
     value = json.dumps(_DATA).encode()

@@ -130,6 +130,7 @@ def test_body_alone_is_enough() -> None:
         (_message(id=1.5), Reason.WRONG_TYPE),
         (_message(id="长" * 171), Reason.INVALID_ID),
         (_message(id="a\x1fb"), Reason.INVALID_ID),
+        (_message(id="a\x1f"), Reason.INVALID_ID),
         (_escaped(id="a\ud83d"), Reason.INVALID_ID),
         (_message(published_at="前天晚上"), Reason.INVALID_TIME),
         (_message(published_at="2026-13-01"), Reason.INVALID_TIME),
@@ -157,6 +158,7 @@ def test_body_alone_is_enough() -> None:
         (_message(deleted={}), Reason.WRONG_TYPE),
         (_message(deleted=True, id=..., url=...), Reason.MISSING_FIELD),
         (_message(deleted=True, id=" ", url=""), Reason.MISSING_FIELD),
+        (_message(deleted=True, id=..., url=" \n"), Reason.MISSING_FIELD),
         (_message(deleted=True, id=1.5), Reason.WRONG_TYPE),
         (_message(deleted=True, id="长" * 171), Reason.INVALID_ID),
         (_escaped(deleted=True, id="a\ud83d"), Reason.INVALID_ID),
@@ -262,6 +264,13 @@ def test_id_beyond_64_bits_is_an_integer_too() -> None:
 def test_article_without_id_is_named_by_its_url(absent: object) -> None:
     """The id is the 16-byte BLAKE2b digest of the URL, the same in every run."""
     assert _decoded(id=absent).id == _URL_NAME
+
+
+def test_blanks_around_a_url_are_no_part_of_it() -> None:
+    """And a blank one is none: articles that share it have nothing in common."""
+    assert _decoded(url=" https://shiqiao.example/1.html\n").url == "https://shiqiao.example/1.html"
+    assert _decoded(url="\n ").url == ""
+    assert _decoded(id=..., url=" ").id.startswith("content:")
 
 
 def test_article_without_id_and_url_is_named_by_its_content() -> None:

@@ -20,10 +20,11 @@ from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegis
 from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
+from jsonschema.validators import extend
 
 from stream_dedup.article import Article, Withdrawal
 from stream_dedup.decode import Reason, UndecodableError, WireDecoder
-from stream_dedup.decode.json_schema import unique_items
+from stream_dedup.decode.json_schema_rules import RULES, multiple_of, unique_items
 from stream_dedup.decode.schemas import Schemas
 from stream_dedup.registry.client import Registry
 from tests.unit.registered import (
@@ -51,6 +52,15 @@ def _refused(one: WireDecoder, topic: str, value: bytes) -> UndecodableError:
         decoded(one, topic, value)
     assert str(raised.value)
     return raised.value
+
+
+_EMPTY = {"type": "record", "name": "E", "fields": [{"name": "n", "type": "null"}]}
+
+
+def _record_of(kind: object) -> str:
+    """Return an Avro schema of articles that hold such a value as well."""
+    fields = [{"name": "body", "type": "string"}, {"name": "more", "type": kind}]
+    return json.dumps({"type": "record", "name": "A", "fields": fields})
 
 
 def _nested(levels: int) -> dict[str, Any]:
@@ -134,6 +144,9 @@ def test_unknown_schema_is_a_dead_letter(name: str) -> None:
         ("avro", "AVRO", '{"type": "record", "name": 5, "fields": 7}'),
         ("avro", "AVRO", 5_000 * '{"type": "array", "items": ' + '"string"' + 5_000 * "}"),
         ("avro", "AVRO", '{"type": "record", "fields": []}'),
+        ("avro", "AVRO", _record_of({"type": "array", "items": "null"})),
+        ("avro", "AVRO", _record_of(["null", {"type": "map", "values": {"type": "array", "items": _EMPTY}}])),
+        ("avro", "AVRO", _record_of({"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}})),
         ("avro", "AVRO", '{"type": "record", "name": "A", "fields": [{"name": "a", "type": "missing.B"}]}'),
         ("protobuf", "PROTOBUF", 'syntax = "proto3"; message A { string body = 1; }'),
         ("protobuf", "PROTOBUF", "AAAA"),
@@ -162,6 +175,20 @@ def test_a_fault_of_the_machine_is_not_the_schemas() -> None:
     with pytest.raises(OSError, match="Too many open files"):
         schemas.ready(key)
     assert schemas.ready(key) == "ready"
+
+
+@pytest.mark.parametrize("fault", [MemoryError(), OSError(errno.EMFILE, "Too many open files")])
+@pytest.mark.parametrize("name", ["avro", "json-schema"])
+def test_a_fault_of_the_machine_is_not_the_values(name: str, fault: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sound value is no dead letter because memory is short while it is read."""
+    client = mock_registry()
+    failing = Mock(side_effect=fault)
+    monkeypatch.setattr("stream_dedup.decode.avro.fastavro.schemaless_reader", failing)
+    monkeypatch.setitem(RULES, "multipleOf", failing)
+    key = register(client, "JSON", '{"multipleOf": 2}')
+    value = sample(client, "avro") if name == "avro" else struct.pack(">BI", 0, key) + b'{"body": "a"}'
+    with pytest.raises(type(fault)):
+        decoded(decoder(client), name, value)
 
 
 @pytest.mark.parametrize(
@@ -450,7 +477,7 @@ def test_fields_that_are_not_set_are_missing() -> None:
 def test_fields_of_every_kind_are_reached_by_paths() -> None:
     """Wrappers count as their values; messages, maps and Structs as objects; enumerations as names."""
     client, kind = mock_registry(), message_class()
-    message = kind(id="n-1", labels={"tenant": "甲"}, kind=1, original=kind(body=BODY, id="o-1"))
+    message = kind(id="n-1", labels={"tenant": "甲"}, flags={True: "要闻"}, kind=1, original=kind(body=BODY, id="o-1"))
     message.source.value = "石桥网"
     message.meta.update({"channel": {"name": "财经"}})
     fields = {"body": "original.body", "source": "source", "title": "meta.channel.name", "scope": "labels.tenant"}
@@ -458,6 +485,8 @@ def test_fields_of_every_kind_are_reached_by_paths() -> None:
     assert (found.body, found.source, found.title, found.scope) == (BODY, "石桥网", "财经", "甲")
     of_kind = decoder(client, fields={"body": "original.body", "title": "kind", "source": "tags.first"})
     assert article(of_kind, "protobuf", protobuf(client, message)).title == "POST"
+    flagged = decoder(client, fields={"body": "original.body", "title": "flags.true"})
+    assert article(flagged, "protobuf", protobuf(client, message)).title == "要闻"
 
 
 def test_struct_holds_ids_and_what_is_not_read() -> None:
@@ -527,10 +556,88 @@ def test_items_are_unique_as_jsonschema_has_it(items: list[Any]) -> None:
     assert bool(found) == (not Draft7Validator({"uniqueItems": True}).is_valid(items))
 
 
+@given(st.integers(-(10**9), 10**9), st.integers(1, 10**4), st.integers(0, 3), st.integers(0, 3))
+@example(1999, 1, 2, 2)
+@example(3, 1, 1, 1)
+def test_multiples_are_those_of_the_numbers_as_written(value: int, factor: int, places: int, more: int) -> None:
+    """Compared with whole numbers: 19.99 is a multiple of 0.01 as 1999 is one of 1, whatever their floats are."""
+    numbers = json.loads(f"[{value}e-{places}, {factor}e-{more}]")
+    found = [*multiple_of(Draft7Validator({}), numbers[1], numbers[0], {})]  # as jsonschema calls it
+    assert bool(found) == (value * 10**more % (factor * 10**places) != 0)
+
+
+def test_a_number_beyond_any_float_is_a_multiple_or_not() -> None:
+    """There, the own check of jsonschema fails."""
+    assert not [*multiple_of(Draft7Validator({}), 0.1, 10**400, {})]  # as jsonschema calls it
+    assert [*multiple_of(Draft7Validator({}), 0.3, 10**400, {})]  # the same
+
+
+@pytest.mark.parametrize(("schema", "sound"), [("true", True), ("false", False)])
+def test_a_schema_may_be_a_boolean(schema: str, sound: bool) -> None:  # noqa: FBT001  # a parameter of the test
+    """JSON Schema, draft 6 and later: `true` allows everything, `false` nothing."""
+    client = mock_registry()
+    value = struct.pack(">BI", 0, register(client, "JSON", schema)) + json.dumps({"id": "n-1", "body": BODY}).encode()
+    if sound:
+        assert article(decoder(client), "json-schema", value).body == BODY
+    else:
+        assert _refused(decoder(client), "json-schema", value).reason is Reason.INVALID_RECORD
+
+
 def test_unique_items_of_a_large_message_are_checked_in_no_time() -> None:
     """With jsonschema's own check, these 50,000 objects would take hours."""
     items = [{"n": number} for number in range(50_000)]
     assert not [*unique_items(Draft7Validator({}), True, items, {})]  # as jsonschema calls it
+
+
+def test_a_pattern_that_takes_ages_is_a_dead_letter() -> None:
+    """Python's own engine would take twice as long for each letter more, and hold up every thread meanwhile."""
+    client = mock_registry()
+    schema = {"properties": {"mail": {"pattern": r"^(\w|[a-z])*$"}}}
+    head = struct.pack(">BI", 0, register(client, "JSON", json.dumps(schema)))
+    one, sound = decoder(client), {"id": "n-1", "body": BODY, "mail": "ab"}
+    assert article(one, "json-schema", head + json.dumps(sound).encode()).id == "n-1"
+    refused = _refused(one, "json-schema", head + json.dumps({**sound, "mail": "a" * 60 + "!"}).encode())
+    assert (refused.reason, "cannot be told within 1 s" in str(refused)) == (Reason.INVALID_RECORD, True)
+
+
+@pytest.mark.parametrize(
+    ("rules", "mistaken"),
+    [
+        ({"properties": {"title": {"pattern": r"^\p{Han}+$"}}}, {"title": "abc"}),
+        ({"patternProperties": {r"^x\p{L}": {"type": "string"}}}, {"x长": 1}),
+        ({"patternProperties": {r"^x\p{L}": True}, "properties": {"title": True}}, {"x1": "a"}),
+        ({"properties": {"title": {"pattern": "^(?<year>[0-9]{4})?长"}}}, {"title": "2026"}),
+    ],
+)
+def test_patterns_are_those_of_ecma(rules: dict[str, Any], mistaken: dict[str, object]) -> None:
+    """Classes such as those of letters and scripts, and groups with names, as other languages write them."""
+    client = mock_registry()
+    properties = {"id": True, "body": True, **rules.get("properties", {})}
+    schema = {"additionalProperties": False, **rules, "properties": properties}
+    head = struct.pack(">BI", 0, register(client, "JSON", json.dumps(schema)))
+    one, sound = decoder(client), {"id": "n-1", "body": BODY}
+    whole = {**sound, "title": "长"} if "title" in properties else {**sound, "x长": "a"}
+    assert article(one, "json-schema", head + json.dumps(whole).encode()).id == "n-1"
+    refused = _refused(one, "json-schema", head + json.dumps({**sound, **mistaken}).encode())
+    assert refused.reason is Reason.INVALID_RECORD
+
+
+_NAMES = st.sampled_from(["a", "b1", "xy", "y", "长"])
+
+
+@given(
+    st.dictionaries(_NAMES, _JSON, max_size=4),
+    st.dictionaries(st.sampled_from(["^a", "[0-9]", "y$"]), st.sampled_from([{"type": "string"}, True, False])),
+    st.sampled_from([True, False, {"type": "integer"}]),
+    st.dictionaries(_NAMES, st.just({}), max_size=2),
+)
+def test_properties_are_those_of_jsonschema(
+    value: dict[str, Any], patterns: dict[str, Any], others: object, named: dict[str, Any]
+) -> None:
+    """Compared with its own checks, for patterns that both know."""
+    schema = {"properties": named, "patternProperties": patterns, "additionalProperties": others}
+    ours = extend(Draft7Validator, RULES)  # type: ignore[no-untyped-call]  # jsonschema's
+    assert ours(schema).is_valid(value) == Draft7Validator(schema).is_valid(value)
 
 
 def test_json_schemas_may_refer_to_others_and_to_nothing_else() -> None:
@@ -548,19 +655,11 @@ def test_json_schemas_may_refer_to_others_and_to_nothing_else() -> None:
     assert refused.reason is Reason.UNKNOWN_SCHEMA
 
 
-@pytest.mark.parametrize(
-    ("rule", "extra"),
-    [
-        ({"additionalProperties": {"$ref": "#"}}, {"a": _nested(400)}),
-        ({"properties": {"n": {"multipleOf": 0.1}}}, {"n": 10**400}),
-    ],
-    ids=["deep", "number"],
-)
-def test_rules_that_cannot_be_followed_are_told(rule: dict[str, Any], extra: dict[str, Any]) -> None:
-    """Examples: nesting too deep for a self-referencing schema, and a number beyond any float."""
+def test_rules_that_cannot_be_followed_are_told() -> None:
+    """Here, nesting is too deep for a self-referencing schema."""
     client = mock_registry()
-    key = register(client, "JSON", json.dumps(rule))
-    value = struct.pack(">BI", 0, key) + json.dumps({"id": "n-1", "body": BODY, **extra}).encode()
+    key = register(client, "JSON", json.dumps({"additionalProperties": {"$ref": "#"}}))
+    value = struct.pack(">BI", 0, key) + json.dumps({"id": "n-1", "body": BODY, "a": _nested(400)}).encode()
     refused = _refused(decoder(client), "json-schema", value)
     assert refused.reason is Reason.INVALID_RECORD
     assert "cannot be checked" in str(refused)

@@ -74,6 +74,8 @@ def test_withdrawals_name_their_scope() -> None:
         (1.5, [], Reason.WRONG_TYPE, "meta.channel is a number, not a string or an integer"),
         ("长" * 86, [], Reason.INVALID_SCOPE, "the scope has 258 bytes, at most 256"),
         ("a\x1fb", [], Reason.INVALID_SCOPE, "the scope contains U+001F, which separates scope and id"),
+        ("a\x1f", [], Reason.INVALID_SCOPE, "the scope contains U+001F, which separates scope and id"),
+        (..., [("tenant", b"\x1f")], Reason.INVALID_SCOPE, "the scope contains U+001F, which separates"),
         ("\ud83d", [], Reason.INVALID_SCOPE, "the scope contains half a surrogate pair"),
         (..., [("tenant", b"\xff")], Reason.INVALID_SCOPE, "the header tenant is not valid UTF-8"),
         (..., [("tenant", b"a" * 257)], Reason.INVALID_SCOPE, "the scope has 257 bytes, at most 256"),
