@@ -19,6 +19,7 @@ import uvicorn
 from stream_dedup.api.app import make_app
 from stream_dedup.api.connections import KEEP_ALIVE_SECONDS, Connection
 from stream_dedup.ask.query_service import QueryService
+from stream_dedup.background import let_others_first
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.observe.health import Awaited, Health
 from stream_dedup.observe.recurring_faults import RecurringFaults
@@ -164,6 +165,7 @@ class Server:
         return None
 
     def _follow(self, queries: QueryService) -> None:
+        let_others_first()
         while not self._stopping.is_set():
             try:
                 queries.refresh()

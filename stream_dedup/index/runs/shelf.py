@@ -14,6 +14,7 @@ from itertools import groupby
 import numpy as np
 
 from stream_dedup.arrays import U64, Bool
+from stream_dedup.background import let_others_first
 from stream_dedup.index.records.ledger import Progress
 from stream_dedup.index.records.records import key_of
 from stream_dedup.index.runs.ahead import ReadAhead, cacheable_bytes
@@ -93,7 +94,7 @@ class Shelf:
         self._young = Young(kinds)
         self._runs = _stored_runs(store, {}, shared=shared)
         self._young_first = self._young_stop = self._runs[-1].stop if self._runs else 0
-        self._merger = ThreadPoolExecutor(1, thread_name_prefix="merge")
+        self._merger = ThreadPoolExecutor(1, "merge", let_others_first)
         self._merge: tuple[list[Run], Future[str]] | None = None
         self._closing = threading.Event()
         self.young_entries = YOUNG_ENTRIES

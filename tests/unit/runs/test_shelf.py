@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -495,6 +496,23 @@ def test_a_merge_that_ends_with_the_process_is_made_again(tmp_path: Path, monkey
         assert (walk.shelf.runs[0].first, walk.shelf.runs[0].stop) == (0, 4 * _YOUNG)
         walk.check()
         walk.check_files()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
+def test_a_merge_lets_others_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread has a lower priority than the one that adds entries, whose priority stays."""
+    before, seen = os.getpriority(os.PRIO_PROCESS, 0), []
+
+    def noting(*told: Any) -> None:  # noqa: ANN401  # passed on
+        seen.append(os.getpriority(os.PRIO_PROCESS, 0))
+        merge_runs(*told)
+
+    monkeypatch.setattr(shelf_module, "merge_runs", noting)
+    with Walk(MemoryStore()) as walk:
+        _add_unmerged(walk, monkeypatch)
+        walk.finish()
+        walk.check()
+    assert min(seen) > before == os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def test_who_waits_for_a_merge_is_heard_and_may_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
