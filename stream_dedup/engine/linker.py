@@ -114,7 +114,7 @@ class Linker:
         """Record a copy whose id was not seen before: nearly all copies are of this kind."""
         article, cluster, indexed = self._run.articles[place], match.cluster, self._indexed[place]
         number = NOT_INDEXED
-        if indexed or self._book.wants_reserve(cluster):
+        if indexed or self._book.wants_reserve(cluster, self._moment(place)):
             number = self._add(place, cluster, indexed=indexed)
         seen, characters = seen_ms(article.origin, article.published_ms), len(article.body)
         name = self._run.prior_versions.names[place]
@@ -224,7 +224,8 @@ class Linker:
         """
         if self._indexed[place] or (before is not None and _in_reserve(before)):
             return True
-        return self._book.wants_reserve(cluster) and (before is None or before.entry == NOT_INDEXED)
+        kept = before is not None and before.entry != NOT_INDEXED
+        return not kept and self._book.wants_reserve(cluster, self._moment(place))
 
     def _add(self, place: int, cluster: int, *, indexed: bool) -> int:
         """Add the entry of an article and return its number."""

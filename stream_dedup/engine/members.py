@@ -15,7 +15,7 @@ from stream_dedup.index.entries.entries import RESERVE, SEALED, Entries, EntryFo
 from stream_dedup.index.entries.new_entries import NewEntries
 from stream_dedup.index.records.generations import newest
 from stream_dedup.index.records.joins import renumbered_key
-from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, has_expired, key_of
+from stream_dedup.index.records.records import NOT_INDEXED, UNKNOWN_TIME, ArticleRecord, has_expired, key_of
 from stream_dedup.index.stores.store import Family, Puts, Store
 from stream_dedup.scope import id_of, scope_of
 
@@ -85,11 +85,17 @@ class ClusterChanges:
         """Record why an article joined a cluster; see `index.records.joins`."""
         self._joins[key] = packed
 
-    def wants_reserve(self, number: int) -> bool:
-        """Tell whether the entry of another copy is worth keeping."""
+    def wants_reserve(self, number: int, moment: Moment) -> bool:
+        """Tell whether the entry of another copy is worth keeping.
+
+        It is if the newest entry in the index is withdrawn, and no other is remembered for about as long.
+        """
         cluster = self.cluster(number)
-        kept = sum([member.entry != NOT_INDEXED for member in cluster.members]) if cluster else 1
-        return kept <= _MOST_IN_RESERVE
+        kept = [member for member in cluster.members if member.entry != NOT_INDEXED] if cluster else []
+        if len(kept) <= _MOST_IN_RESERVE:
+            return True
+        newest = max([_time(member) for member in kept if member.active], default=UNKNOWN_TIME)
+        return sum([_time(member) >= newest - moment.renewal_ms for member in kept]) <= _MOST_IN_RESERVE
 
     def join(
         self, number: int, founder: str, founding: int, member: Member, old: ArticleRecord | None, moment: Moment
@@ -146,7 +152,7 @@ class ClusterChanges:
             return None
         after = before.leave(name, record.source, self._policy, self._living(record.cluster, moment))
         if after is not None:
-            after = self._activated(after, moment.cutoff_ms)
+            after = self._activated(after, moment)
         self._change(record.cluster, before, after, reason, before, moment)
         return after.canonical if after is not None else None
 
@@ -204,20 +210,26 @@ class ClusterChanges:
             if after is not None and reason is not SuccessionReason.WITHDRAWN:
                 self.successions.append((self.place, _succession(before.canonical, after.canonical, reason)))
 
-    def _activated(self, cluster: Cluster, cutoff: int) -> Cluster:
-        """Return a cluster that can be found: if need be, an entry moves from reserve to the index, with a new number.
+    def _activated(self, cluster: Cluster, moment: Moment) -> Cluster:
+        """Return a cluster that can be found: if need be, entries move from reserve to the index, with new numbers.
 
-        That is the entry of the canonical article or, if that is not kept and nothing of the cluster is in the index,
-        the first one that is kept.
+        These are the entry of the canonical article or, if that is not kept and nothing of the cluster is in the index,
+        the first one that is kept; and the newest one, if all in the index expire much earlier.
         """
-        kept = [(member, fixed) for member in cluster.members if (fixed := self._visible(member, cutoff)) is not None]
-        canonical = [(member, fixed) for member, fixed in kept if member.id == cluster.canonical]
-        if not canonical and any(member.active for member, _ in kept):
-            return cluster
-        for member, fixed in (canonical or kept)[:1]:
-            if member.active:
-                break
-            return self._flagged(cluster, member, fixed, int(fixed["flags"][0]) & ~RESERVE)
+        kept = [
+            (member, fixed)
+            for member in cluster.members
+            if (fixed := self._visible(member, moment.cutoff_ms)) is not None
+        ]
+        times = {member.id: int(fixed["window_ms"][0]) for member, fixed in kept}
+        indexed = [member.id for member, _ in kept if member.active]
+        wanted = [cluster.canonical] if cluster.canonical in times else [] if indexed else list(times)[:1]
+        newest = max(times, key=times.__getitem__, default=None)
+        if newest is not None and all(times[newest] > times[one] + moment.renewal_ms for one in (*indexed, *wanted)):
+            wanted.append(newest)
+        reserved = {member.id: (member, fixed) for member, fixed in kept if not member.active}
+        for member, fixed in (reserved[one] for one in wanted if one in reserved):
+            cluster = self._flagged(cluster, member, fixed, int(fixed["flags"][0]) & ~RESERVE)
         return cluster
 
     def _flagged(self, cluster: Cluster, member: Member, fixed: Entries, flags: int) -> Cluster:
@@ -253,6 +265,12 @@ class ClusterChanges:
 
 def _succession(old: str, new: str, reason: SuccessionReason) -> Succession:
     return Succession(id_of(old), id_of(new), reason, scope_of(new))
+
+
+def _time(member: Member) -> int:
+    """Return when an article was published, or else seen; by that its entry is remembered, unless it came late."""
+    times = member.published_ms, member.seen_ms
+    return next((time for time in times if time is not None), UNKNOWN_TIME)
 
 
 def member_of(name: str, record: ArticleRecord | None, entry: int, *, active: bool) -> Member:

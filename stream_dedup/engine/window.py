@@ -31,6 +31,11 @@ class Moment(NamedTuple):
     stream_ms: int
     cutoff_ms: int
 
+    @property
+    def renewal_ms(self) -> int:
+        """Time after which a text that is copied again and again is indexed again, in milliseconds."""
+        return (self.stream_ms - self.cutoff_ms) // _RENEWALS
+
 
 @dataclass(frozen=True, slots=True)
 class Times:

@@ -140,6 +140,11 @@ class _Member:
     source: str
 
 
+def _time(member: _Member) -> float:
+    """Return when an article was published, or else seen."""
+    return next((time for time in (member.published, member.seen) if time is not None), -math.inf)
+
+
 @dataclass
 class _Cluster:
     members: list[_Member]
@@ -289,13 +294,15 @@ class Model:
         )
         group = self._groups.get(number)
         old = next((one for one in group.members if one.id == article.id), None) if group and record else None
-        kept = sum(one.entry is not None for one in group.members) if group else 1
+        kept = [one for one in group.members if one.entry is not None] if group else []
+        newest = max((_time(one) for one in kept if one.entry and one.entry.active), default=-math.inf)
+        near = sum(_time(one) >= newest - self.settings.window.days * DAY / 8 for one in kept)
         entries = record.entries if record else []
         stale = old.entry if old is not None and old.entry is not None and not old.entry.active else None
         if stale is not None:
             self._entries.remove(stale)
             entries = [entry for entry in entries if entry is not stale]
-        if indexed or stale is not None or (kept <= _IN_RESERVE and (old is None or old.entry is None)):
+        if indexed or stale is not None or (min(near, len(kept)) <= _IN_RESERVE and (old is None or old.entry is None)):
             member.entry = _Entry(article.id, article.body, window, number, indexed)
             if best is not None and indexed:
                 member.entry.variant, member.entry.sealed = drifted or best.variant, sealed
@@ -437,14 +444,22 @@ class Model:
         return [member for member, record in records if record and self._groups.get(record.cluster) is group]
 
     def _activate(self, group: _Cluster) -> None:
-        """Index the canonical article's own text if it is kept; if not, and no member is indexed, any member's text."""
-        kept = [one for one in group.members if one.entry is not None and one.entry.window >= self._floor]
-        wanted = [one for one in kept if one is group.canonical]
-        if not wanted and not any(one.entry.active for one in kept if one.entry):
-            wanted = kept[:1]
-        for member in wanted:
-            entry = member.entry
-            if entry is not None and not entry.active:
+        """Index the canonical article's own text if it is kept; if not, and no member is indexed, any member's text.
+
+        Then the newest kept text, if it is remembered for an eighth of a window longer than all that are indexed.
+        """
+        kept = [one.entry for one in group.members if one.entry is not None and one.entry.window >= self._floor]
+        own = [entry for entry in kept if entry is group.canonical.entry]
+        if own or not any(entry.active for entry in kept):
+            self._index((own or kept)[:1])
+        newest = max(kept, key=lambda entry: entry.window, default=None)
+        last = max((entry.window for entry in kept if entry.active), default=-math.inf)
+        if newest is not None and newest.window > last + self.settings.window.days * DAY / 8:
+            self._index([newest])
+
+    def _index(self, entries: Sequence[_Entry]) -> None:
+        for entry in entries:
+            if not entry.active:
                 entry.active = True
                 self._entries.remove(entry)
                 self._entries.append(entry)

@@ -276,3 +276,45 @@ def test_withdrawal_is_no_article() -> None:
         assert (engine.progress.judged, engine.vocabulary()) == (judged, words)
         assert list(engine.state.store.items(Family.ARTICLES)) == []
         assert list(engine.state.store.items(Family.ENTRIES)) == []
+
+
+_LONG = engine_settings(16)  # renewed every two days
+
+
+@pytest.mark.parametrize("leaves", [Withdrawal("b"), article("b", 1, at=BEGIN + 17 * DAY)], ids=["withdrawn", "moved"])
+@pytest.mark.parametrize(
+    ("renewed", "copied"),
+    [
+        (15.0, [16.5]),  # the first article has left the window
+        (8.0, [8.1]),  # it is still in it, but expires long before the copies
+        (8.0, [8.1 + n / 10 for n in range(11)]),
+    ],
+)
+def test_a_story_outlives_the_copy_that_kept_it_in_the_index(
+    leaves: Item, renewed: float, copied: Sequence[float]
+) -> None:
+    """The text of another copy takes the place: a later copy is found for seven eighths of a window after the last."""
+    with Deduplicator(settings=_LONG) as engine:
+        process = Process(engine, whole=False)
+        process(article("a"), article("b", at=_day(renewed)))
+        assert {f"c{n} exact of a" for n in range(len(copied))} == set(
+            process(*(article(f"c{n}", at=_day(day)) for n, day in enumerate(copied)))
+        )
+        process(leaves)
+        late = copied[-1] + 16 * 7 / 8
+        assert process(article("d", at=_day(late) - 1)) == ["d exact of a"]
+
+
+def test_canonical_articles_may_be_withdrawn_one_after_another() -> None:
+    """As long as another copy comes in between, however old the story is."""
+    with Deduplicator(settings=_LONG) as engine:
+        process = Process(engine, whole=False)
+        process(*(article(f"x{n}", at=_day(8.0 * n)) for n in range(5)))
+        for n, gone in enumerate(["x0", "x3", "x4"]):
+            copies = [article(f"y{n}{m}", at=_day(32.2 + n / 5 + m / 10)) for m in range(2)]
+            assert not any(told.endswith("unique") for told in process(*copies, Withdrawal(gone)))
+        assert process(article("z", at=_day(33))) == ["z exact of y00"]
+
+
+def _day(days: float) -> int:
+    return BEGIN + round(days * DAY)

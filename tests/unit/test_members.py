@@ -80,9 +80,9 @@ def test_reserve_is_wanted_until_there_is_one() -> None:
     store = MemoryStore()
     book = _book(store)
     book.records.note("a", _record((0,)))
-    assert book.wants_reserve(0)
+    assert book.wants_reserve(0, _NOW)
     book.join(0, "a", 0, member_of("b", _record(), 1, active=False), None, _NOW)
-    assert not book.wants_reserve(0)
+    assert not book.wants_reserve(0, _NOW)
 
 
 def test_leaving_canonical_article_is_succeeded_and_the_reserve_activated() -> None:
