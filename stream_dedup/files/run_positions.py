@@ -4,8 +4,10 @@ Knows the files of a run and what the state keeps about them; knows nothing of r
 """
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from pathlib import Path
 
 from stream_dedup.files.readers import FileFormatError, shown
@@ -101,8 +103,9 @@ class RunPositions:
         for name, path, identity in zip(self._inputs, self._paths, self._identities, strict=True):
             if known[name, _RECORDS] and (known[name, _SIZE], known[name, _CHANGED]) != identity:
                 raise FileFormatError(
-                    f"{path} has changed since the unfinished run whose results are in {self._out} read it: choose "
-                    "another --out and another --state, since this state contains what was judged before"
+                    f"{path} has changed, in size or modification time, since the unfinished run whose results are in "
+                    f"{self._out} read it: choose another --out and another --state, since this state contains what "
+                    "was judged before"
                 )
 
 
@@ -117,17 +120,22 @@ def runs_of(known: Positions) -> list[dict[str, object]]:
 
     For each of its files: `results`, whether these are `finished`, `file`, and `lines` done.
     """
-    outs = sorted({name for name, _ in known if (f"{name}/{NAMES[0]}", 0) in known})
+    names = sorted({name for name, _ in known})
+    outs = [name for name in names if (f"{name}/{NAMES[0]}", 0) in known]
     return [
         {"results": out, "finished": known[out, _STAGE] == _FINISHED, "file": file, "lines": lines}
         for out in outs
-        for file, lines in _files_of(out, known)
+        for file, lines in _files_of(out, names, known)
     ]
 
 
-def _files_of(out: str, known: Positions) -> list[tuple[str, int]]:
+def _files_of(out: str, names: Sequence[str], known: Positions) -> list[tuple[str, int]]:
+    """Return the files of the last run with a results directory, and the lines done of each; names are in order."""
     begin, run = f"{out} < ", known[out, _FILES]
-    found = {name for name, _ in known if name.startswith(begin)}
-    # An earlier run, whose results were moved away, may have read other files.
-    names = sorted(name for name in found if known[name, _RUN] == run)
-    return [(name.removeprefix(begin).partition(" ")[2], known[name, _RECORDS]) for name in names]
+    found = takewhile(lambda name: name.startswith(begin), islice(names, bisect_left(names, begin), None))
+    return [
+        (name.removeprefix(begin).partition(" ")[2], known[name, _RECORDS])
+        for name in found
+        # An earlier run, whose results were moved away, may have read other files.
+        if known[name, _RUN] == run
+    ]

@@ -68,8 +68,8 @@ def status_shown(status: StatusAnswer) -> RenderableType:
             "decisions": [_share(name, count, sum(judged.values())) for name, count in most_first(judged)],
             "shadow": _shadow(status.shadow) if status.shadow is not None else "",
             "waiting messages": "" if status.consumer_lag is None else f"{status.consumer_lag:,}",
-            "stream's time": time_shown(status.stream_time),
-            "remembered since": time_shown(status.window_since),
+            "stream's time": instant(status.stream_time),
+            "remembered since": instant(status.window_since),
             "entries": f"{status.entries:,}",
             "steps": f"{status.steps:,}",
             "IDF epoch": str(status.idf_epoch),
@@ -102,9 +102,9 @@ def article_shown(article: ArticleAnswer) -> RenderableType:
             "copy of": (article.link.matched or "an article that is no longer known") if article.link else "",
             "because": link_shown(article.link) if article.link else "",
             "source": article.source,
-            "published": time_shown(article.published_at),
-            "received": time_shown(article.received_at),
-            "stream's time": time_shown(article.stream_time),
+            "published": instant(article.published_at),
+            "received": instant(article.received_at),
+            "stream's time": instant(article.stream_time),
             "characters": f"{article.characters:,}",
             "texts seen": str(article.texts),
             "message": str(article.message) if article.message else "",
@@ -114,7 +114,7 @@ def article_shown(article: ArticleAnswer) -> RenderableType:
 
 def cluster_shown(cluster: ClusterAnswer) -> RenderableType:
     """Return the tables of a cluster: facts, sources, members and, if its articles have times, the timeline."""
-    seen = f"{time_shown(cluster.first_seen)} to {time_shown(cluster.last_seen)}" if cluster.first_seen else ""
+    seen = f"{time_shown(cluster.first_seen)} to {instant(cluster.last_seen)}" if cluster.first_seen else ""
     parts: list[RenderableType] = [
         facts(
             {
@@ -191,6 +191,11 @@ def share_shown(share: float | None) -> str:
 def time_shown(iso: str | None) -> str:
     """Return a time in UTC to the second; empty if it is unknown."""
     return "" if iso is None else iso[:19].replace("T", " ")
+
+
+def instant(iso: str | None) -> str:
+    """Return a time to the second that says that it is in UTC; empty if it is unknown."""
+    return "" if iso is None else f"{time_shown(iso)} UTC"
 
 
 def _members(cluster: ClusterAnswer) -> RenderableType:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stream_dedup.ask.answers import MeasuresAnswer, ReasonAnswer, TextAnswer, WordAnswer
-from stream_dedup.rendering.answers import facts, link_shown, time_shown
+from stream_dedup.rendering.answers import facts, instant, link_shown
 from stream_dedup.rendering.differences import Piece, Side, differences, shortened
 from stream_dedup.rendering.fitting import ByWidth
 from stream_dedup.rendering.plain import escape_control, plain
@@ -38,7 +38,7 @@ def reason_shown(reason: ReasonAnswer, normal: Normaliser, *, marks: bool) -> Re
     told = facts(
         {
             "decided": decided,
-            "stream's time": time_shown(link.stream_time) if link is not None else "",
+            "stream's time": instant(link.stream_time) if link is not None else "",
             "since then": "the second article has been revised: its current text is compared" if reason.revised else "",
         }
     )
@@ -112,7 +112,7 @@ def _text_facts(name: str, text: TextAnswer) -> RenderableType:
             name: text.id,
             "title": text.title,
             "source": text.source,
-            "published": time_shown(text.published_at),
+            "published": instant(text.published_at),
             "URL": text.url,
             "message": str(text.message) if text.message else "",
         }

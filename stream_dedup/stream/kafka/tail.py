@@ -82,7 +82,8 @@ class Tail(SelfClosing):
         missing = [topic for topic, partitions in bounds.items() if not partitions]
         if missing:
             raise BrokerError(
-                f"no topic {', '.join(missing)}: the service creates it when it starts; see output.* and shadow.*"
+                f"no topic {', '.join(missing)}: the service creates it when it starts, that of the shadow with "
+                "shadow.enabled = true; see output.* and shadow.*"
             )
         return [
             TopicPartition(topic, partition, low if last is None else max(low, high - OFFSETS_A_MESSAGE * last))
