@@ -74,16 +74,14 @@ class Containers:
         ]
 
     def base(self) -> str:
-        """Return an image like python:3.11-slim-bookworm: the one named by `$IMAGE_BASE`, or one made from packages."""
+        """Return an image like python:3.13-slim-trixie: the one named by `$IMAGE_BASE`, or one made from packages."""
         if named := os.environ.get(_BASE):
             return named
-        tar, name = self._folder / "base.tar", "localhost/base:bookworm"
+        tar, name = self._folder / "base.tar", "localhost/base:trixie"
         include = "--include=python3,python3-venv,ca-certificates"
         # Leave out what the official image leaves out too.
         without = [f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "man", "locale", "info")]
-        _checked(
-            ["mmdebstrap", "--quiet", "--variant=minbase", include, *without, "bookworm", str(tar)], _BUILD_SECONDS
-        )
+        _checked(["mmdebstrap", "--quiet", "--variant=minbase", include, *without, "trixie", str(tar)], _BUILD_SECONDS)
         _checked([*self._podman, "import", "--quiet", str(tar), name], _BUILD_SECONDS)
         tar.unlink()
         return name
