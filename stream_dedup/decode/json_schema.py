@@ -5,6 +5,7 @@ Knows JSON Schema and how a fault is reported; knows nothing of where schemas co
 
 from collections.abc import Sequence
 from typing import Any, cast
+from urllib.parse import urljoin
 
 import orjson
 from confluent_kafka.schema_registry import Schema
@@ -53,8 +54,11 @@ class JsonSchemaFormat:
 
     def _ready(self, schema: Schema) -> Validator:
         documents = {name: _document(one) for name, one in references(schema, self._registry).items()}
-        resources = [(name, Resource.from_contents(one, DRAFT7)) for name, one in documents.items()]
         document = _document(schema)
+        base = str(document.get("$id", ""))
+        # A reference is to a name, or to that name beside the address that the schema gives itself.
+        addresses = [(address, one) for name, one in documents.items() for address in {name, urljoin(base, name)}]
+        resources = [(address, Resource.from_contents(one, DRAFT7)) for address, one in addresses]
         kind = validator_for(document)
         try:
             kind.check_schema(document, format_checker=FORMATS)  # type: ignore[call-arg]  # its protocol lacks it

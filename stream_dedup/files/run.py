@@ -101,7 +101,7 @@ def dedup_files(
     """
     check_files(paths)
     readers = [(path, reader_for(path, {settings.input.fields.deleted})) for path in paths]
-    place = RunPositions(paths, out) if are_regular(paths) else None
+    place = RunPositions(paths, out, settings) if are_regular(paths) else None
     start = place.start(engine.positions()) if place is not None else fresh_start(len(paths))
     if start.new:
         check_new(out)

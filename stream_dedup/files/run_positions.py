@@ -13,12 +13,14 @@ from pathlib import Path
 from stream_dedup.files.readers import FileFormatError, shown
 from stream_dedup.files.results import NAMES
 from stream_dedup.index.records.ledger import Positions
+from stream_dedup.settings import EngineSettings, Settings
 
 # What is stored under the name of the results, and under that of each file.
-_STAGE, _FILES = 0, 1
+_STAGE, _FILES, _SETTINGS = 0, 1, 2
 _RECORDS, _SIZE, _CHANGED, _RUN = 0, 1, 2, 3
 _GOING_ON, _FINISHED = 1, 2
-_DIGEST_BYTES = 7  # of the names of all files: a position has 63 bits
+_DIGEST_BYTES = 7  # of the names of all files, and of settings: a position has 63 bits
+_DECIDING = {*EngineSettings.model_fields, "input"}  # groups of settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +49,23 @@ class RunPositions:
     Args:
         paths: files to read, in order.
         out: directory of the results.
+        settings: with which the files are judged.
     """
 
-    def __init__(self, paths: Sequence[Path], out: Path) -> None:
+    def __init__(self, paths: Sequence[Path], out: Path, settings: Settings) -> None:
         self._paths = paths
         self._identities = [_identity(path) for path in paths]
         self._out = shown(out.resolve())
         self._inputs = [f"{self._out} < {number} {shown(path.resolve())}" for number, path in enumerate(paths, 1)]
-        digest = hashlib.blake2b("\0".join(self._inputs).encode(), digest_size=_DIGEST_BYTES)
-        self._files = int.from_bytes(digest.digest())
+        self._files = _digest("\0".join(self._inputs))
+        self._settings = _digest(settings.model_dump_json(include=_DECIDING))
 
     def start(self, known: Positions) -> RunStart:
         """Return where the run begins, according to the positions in the state.
 
         Raises:
-            FileFormatError: an unfinished run with these results was over other files, or one that it read has changed.
+            FileFormatError: an unfinished run with these results was over other files or had other settings, or a file
+                that it read has changed.
         """
         if known.get((self._out, _STAGE)) != _GOING_ON:
             return fresh_start(len(self._paths))
@@ -71,7 +75,8 @@ class RunPositions:
 
     def begun(self) -> Positions:
         """Return the positions of a run at its beginning."""
-        begun = {(self._out, _STAGE): _GOING_ON, (self._out, _FILES): self._files}
+        own = {_STAGE: _GOING_ON, _FILES: self._files, _SETTINGS: self._settings}
+        begun = {(self._out, key): value for key, value in own.items()}
         begun |= self.after(dict.fromkeys(NAMES, 0))
         begun |= {(name, _RUN): self._files for name in self._inputs}
         return begun | {(name, _RECORDS): 0 for name in self._inputs}
@@ -100,6 +105,11 @@ class RunPositions:
                 f"{self._out} holds the results of an unfinished run over other files: resume it with the same files "
                 "in the same order, or choose another --out"
             )
+        if known[self._out, _SETTINGS] != self._settings:
+            raise FileFormatError(
+                f"{self._out} holds the results of an unfinished run with other settings: resume it with the same "
+                "--config and --set, or choose another --out and another --state"
+            )
         for name, path, identity in zip(self._inputs, self._paths, self._identities, strict=True):
             if known[name, _RECORDS] and (known[name, _SIZE], known[name, _CHANGED]) != identity:
                 raise FileFormatError(
@@ -107,6 +117,10 @@ class RunPositions:
                     f"{self._out} read it: choose another --out and another --state, since this state contains what "
                     "was judged before"
                 )
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest())
 
 
 def _identity(path: Path) -> tuple[int, int]:

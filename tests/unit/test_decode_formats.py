@@ -640,11 +640,12 @@ def test_properties_are_those_of_jsonschema(
     assert ours(schema).is_valid(value) == Draft7Validator(schema).is_valid(value)
 
 
-def test_json_schemas_may_refer_to_others_and_to_nothing_else() -> None:
-    """References in the registry are followed; the URL of a schema is never fetched."""
+@pytest.mark.parametrize("own", [{}, {"$id": "http://127.0.0.1:1/schemas/article.json"}])
+def test_json_schemas_may_refer_to_others_and_to_nothing_else(own: dict[str, str]) -> None:
+    """References in the registry are followed, beside an address of the schema too; no URL is ever fetched."""
     client = mock_registry()
     client.register_schema("text", Schema('{"type": "string", "maxLength": 20}', "JSON"))
-    whole = {"type": "object", "properties": {"body": {"$ref": "text.json"}}}
+    whole = {**own, "type": "object", "properties": {"body": {"$ref": "text.json"}}}
     key = register(client, "JSON", json.dumps(whole), SchemaReference("text.json", "text", 1))
     head = struct.pack(">BI", 0, key)
     one = decoder(client)

@@ -221,6 +221,19 @@ def test_unfinished_run_does_not_go_on_over_other_files(ended: Ended) -> None:
     assert _found(out) == before
 
 
+def test_unfinished_run_does_not_go_on_with_other_settings(
+    files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
+) -> None:
+    """Otherwise one file of links would come from two sets of thresholds."""
+    out, state = tmp_path / "out", tmp_path / "state"
+    _end_run(_before_applying, 4, files, out, engine_in(state))
+    before, verify = _found(out), _SETTINGS.verify.model_copy(update={"near_jaccard": 0.9})
+    other = _SETTINGS.model_copy(update={"verify": verify})
+    with engine_in(state) as engine, pytest.raises(FileFormatError, match="with other settings"):
+        dedup_files(files, out, engine, other, _ignore, Summary())
+    assert _found(out) == before
+
+
 def test_file_that_was_not_read_yet_may_change_until_it_is(
     files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
 ) -> None:
