@@ -92,7 +92,8 @@ class AvroFormat:
             parsed = fastavro.parse_schema(json.loads(schema.schema_str or ""), names)
         except (SchemaParseException, UnknownType) as error:
             raise ValueError(f"not an Avro schema: {error}") from None
-        if any(_is_weightless(array["items"], names) for array in _arrays(parsed, names)):
+        weightless = _Weightless(names)
+        if any(weightless(array["items"]) for array in _arrays(parsed, names)):
             raise ValueError("it has an array of items that take no bytes: a few bytes could claim any number of them")
         # fastavro's compiled reader has no limit: a record nested some thousand levels deep crashes the process.
         recursive = _recursive(parsed, names)
@@ -137,14 +138,27 @@ def _arrays(schema: Any, names: Mapping[str, Any]) -> Iterator[Mapping[str, Any]
             ]
 
 
-def _is_weightless(schema: Any, names: Mapping[str, Any]) -> bool:  # noqa: ANN401  # the same
-    """Return whether values of a type take no bytes."""
-    if isinstance(schema, str):
-        return schema == "null" or (schema in names and _is_weightless(names[schema], names))
-    if isinstance(schema, list):
-        return False
-    if schema["type"] == "fixed":
-        return bool(schema["size"] == 0)
-    if "fields" in schema:
-        return all(_is_weightless(field["type"], names) for field in schema["fields"])
-    return bool(schema["type"] == "null")
+class _Weightless:
+    """Tells whether values of a type take no bytes.
+
+    Args:
+        names: types, by name.
+    """
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+        self._known = {"null": True}
+
+    def __call__(self, schema: Any) -> bool:  # noqa: ANN401  # the same
+        """Return whether values of a type take no bytes."""
+        if isinstance(schema, str):
+            if schema not in self._known:
+                self._known[schema] = schema in self._names and self(self._names[schema])
+            return self._known[schema]
+        if isinstance(schema, list):
+            return False
+        if schema["type"] == "fixed":
+            return bool(schema["size"] == 0)
+        if "fields" in schema:
+            return all(self(field["type"]) for field in schema["fields"])
+        return bool(schema["type"] == "null")

@@ -418,6 +418,17 @@ def test_schemas_whose_types_are_shared_are_made_ready_in_no_time() -> None:
     assert article(decoder(client), "avro", value).body == BODY
 
 
+def test_types_without_bytes_that_are_shared_are_told_in_no_time() -> None:
+    """The same, for an array of what consists of nothing."""
+    client = mock_registry()
+    kind: object = "null"
+    for n in range(30):
+        again = {"name": "b", "type": "null" if n == 0 else f"T{n - 1}"}
+        kind = {"type": "record", "name": f"T{n}", "fields": [{"name": "a", "type": kind}, again]}
+    key = register(client, "AVRO", _record_of({"type": "array", "items": kind}))
+    assert _refused(decoder(client), "avro", struct.pack(">BI", 0, key) + b"\0\0").reason is Reason.UNKNOWN_SCHEMA
+
+
 # -------------------------------------------------------------------------------------------- Protobuf
 
 
