@@ -29,6 +29,7 @@ from stream_dedup.signals import leave
 
 _WAIT_SECONDS = 1.0
 _TICK_SECONDS = 0.5
+_READING_NICENESS = 5  # queries wait while the state is being read
 _END_SECONDS = 1.0  # for what is being read when a stop is requested
 _BEATS = 4  # heartbeats, at least, before the loop would count as stuck
 # Refreshes cost the stream something: so many seconds after the last query, there is only one per second.
@@ -165,7 +166,7 @@ class Server:
         return None
 
     def _follow(self, queries: QueryService) -> None:
-        let_others_first()
+        let_others_first(_READING_NICENESS)
         while not self._stopping.is_set():
             try:
                 queries.refresh()
