@@ -88,7 +88,7 @@ class ClusterChanges:
     def wants_reserve(self, number: int, moment: Moment) -> bool:
         """Tell whether the entry of another copy is worth keeping.
 
-        It is if the newest entry in the index is withdrawn, and no other is remembered for about as long.
+        It would be needed if the newest entry in the index were withdrawn, unless another is remembered about as long.
         """
         cluster = self.cluster(number)
         kept = [member for member in cluster.members if member.entry != NOT_INDEXED] if cluster else []
