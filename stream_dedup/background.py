@@ -6,10 +6,8 @@ Knows the system's scheduler; knows nothing of what the threads do.
 import os
 import sys
 
-_NICENESS = 10
 
-
-def let_others_first(niceness: int = _NICENESS) -> None:
+def let_others_first(niceness: int = 10) -> None:
     """Lower the priority of the calling thread, for good.
 
     Only on Linux, which schedules each thread by its own niceness: elsewhere that is the process's.

@@ -20,16 +20,7 @@ PAGE = Path(__file__).parents[1] / "LICENCES.md"
 # under the Apache License; the MPL requires the source of its own files only, which are unchanged third-party files.
 ALLOWED = frozenset(
     {
-        *(
-            "0BSD",
-            "Apache-2.0",
-            "Apache-2.0 WITH LLVM-exception",
-            "BSD-2-Clause",
-            "BSD-3-Clause",
-            "CC0-1.0",
-            "CNRI-Python",
-            "ISC",
-        ),
+        *("0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC"),
         *("CNRI-Python", "MIT", "MIT-0", "MPL-2.0", "PSF-2.0", "Zlib"),
         *("3-Clause BSD License", "Apache Software License", "BSD License", "ISC License (ISCL)", "MIT License"),
         "Mozilla Public License 2.0 (MPL 2.0)",

@@ -16,7 +16,7 @@ from stream_dedup.api.guards import BodyLimit, BrowserHeaders, ConcurrencyLimit,
 from stream_dedup.api.page import page_router
 from stream_dedup.api.problems import add_problems, error_responses
 from stream_dedup.api.requests import Id, OtherId, Question, ScopeName, SimilarRequest
-from stream_dedup.api.threads import MOST_AT_ONCE, in_thread
+from stream_dedup.api.threads import MOST_AT_ONCE
 from stream_dedup.article import Article
 from stream_dedup.ask.answers import (
     ArticleAnswer,
@@ -98,25 +98,21 @@ def _questions(queries: Callable[[], QueryService], settings: Settings) -> APIRo
     router = APIRouter(prefix="/v1", tags=["questions"], route_class=Question)
 
     @router.get("/status", response_model=StatusAnswer, responses=error_responses(503))
-    @in_thread
     def get_status() -> Response:
         """Return the service's progress and state."""
         return _in_json(queries().status())
 
     @router.get("/settings", response_model=Settings, responses=error_responses(503))
-    @in_thread
     def get_settings() -> JSONResponse:
         """Return the settings of the service, without secrets."""
         return JSONResponse(settings.redacted())
 
     @router.get("/article", response_model=ArticleAnswer, responses=error_responses(404, 503))
-    @in_thread
     def get_article(id: Id, scope: ScopeName = "") -> Response:  # noqa: A002  # the name of the parameter
         """Return what was decided on an article."""
         return _in_json(queries().article(id, scope))
 
     @router.get("/cluster", response_model=ClusterAnswer, responses=error_responses(404, 503))
-    @in_thread
     def get_cluster(
         id: Id,  # noqa: A002  # the name of the parameter
         scope: ScopeName = "",
@@ -129,7 +125,6 @@ def _questions(queries: Callable[[], QueryService], settings: Settings) -> APIRo
         return _in_json(queries().cluster(id, scope, most=limit, skipped=offset))
 
     @router.get("/reason", response_model=ReasonAnswer, responses=error_responses(404, 409, 410, 503))
-    @in_thread
     def get_reason(
         id: Id,  # noqa: A002  # the name of the parameter
         scope: ScopeName = "",
@@ -139,14 +134,12 @@ def _questions(queries: Callable[[], QueryService], settings: Settings) -> APIRo
         return _in_json(queries().reason(id, scope, other))
 
     @router.post("/similar", response_model=SimilarAnswers, responses=error_responses(413, 415, 503))
-    @in_thread
     def post_similar(asking: SimilarRequest) -> Response:
         """Return the judged articles that a text resembles, without storing it."""
         article = Article(UNNAMED, asking.body, asking.title, asking.url, asking.source, scope=asking.scope)
         return _in_json(queries().similar(article, asking.limit, besides=asking.id))
 
     @router.get("/latest", response_model=list[PublishedLink], responses=error_responses(503))
-    @in_thread
     def get_latest(
         limit: Annotated[int, Query(ge=1, le=_MOST_LATEST, description="The largest number of links to return.")] = 20,
     ) -> JSONResponse:

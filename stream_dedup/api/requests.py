@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from stream_dedup.api.problems import Code, RefusedError, quoted_input
+from stream_dedup.api.threads import in_thread
 from stream_dedup.ask.bounds import (
     LONGEST_ID,
     MAX_SIMILARITY,
@@ -70,7 +71,16 @@ class SimilarRequest(BaseModel):
 
 
 class Question(APIRoute):
-    """A path that refuses unknown parameters, and bodies that are not JSON or not declared as JSON."""
+    """A path that refuses unknown parameters, and bodies that are not JSON or not declared as JSON.
+
+    Args:
+        path: the path.
+        endpoint: the function that answers; called in a thread.
+        options: see `APIRoute`.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Response], **options: Any) -> None:  # noqa: ANN401  # FastAPI's
+        super().__init__(path, in_thread(endpoint), **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the function that answers a request."""

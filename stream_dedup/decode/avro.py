@@ -111,8 +111,7 @@ def _recursive(schema: Any, names: Mapping[str, Any]) -> bool:  # noqa: ANN401  
             return any(within(one, inside) for one in part)
         name = part.get("name")
         deeper = (*inside, name) if name else inside
-        inner = [field["type"] for field in part.get("fields", ())] + [part[key] for key in _NESTING if key in part]
-        found = any(within(one, deeper) for one in inner)
+        found = any(within(one, deeper) for one in _inner(part))
         if name and not found:
             sound.add(name)
         return found
@@ -133,9 +132,12 @@ def _arrays(schema: Any, names: Mapping[str, Any]) -> Iterator[Mapping[str, Any]
         elif isinstance(part, Mapping):
             if part["type"] == "array":
                 yield part
-            waiting += [field["type"] for field in part.get("fields", ())] + [
-                part[key] for key in _NESTING if key in part
-            ]
+            waiting += _inner(part)
+
+
+def _inner(part: Mapping[str, Any]) -> list[Any]:
+    """Return the types that a type is made of."""
+    return [field["type"] for field in part.get("fields", ())] + [part[key] for key in _NESTING if key in part]
 
 
 class _Weightless:

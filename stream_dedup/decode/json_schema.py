@@ -86,7 +86,7 @@ def _check(fields: Fields, validator: Validator, name: str) -> None:
     except MACHINE_FAULTS:
         raise
     except Exception as error:  # noqa: BLE001  # values nested too deeply, patterns and numbers that Python refuses
-        why = str(error) or type(error).__name__
+        why = (str(error) or type(error).__name__)[:_LONGEST_FAULT]
         raise UndecodableError(Reason.INVALID_RECORD, f"the value cannot be checked against {name}: {why}") from None
     if fault is not None:
         told = f"{fault.json_path} violates {fault.validator!r} of {name}: {fault.message[:_LONGEST_FAULT]}"

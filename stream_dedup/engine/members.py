@@ -92,8 +92,6 @@ class ClusterChanges:
         """
         cluster = self.cluster(number)
         kept = [member for member in cluster.members if member.entry != NOT_INDEXED] if cluster else []
-        if len(kept) <= _MOST_IN_RESERVE:
-            return True
         newest = max([_time(member) for member in kept if member.active], default=UNKNOWN_TIME)
         return sum([_time(member) >= newest - moment.renewal_ms for member in kept]) <= _MOST_IN_RESERVE
 

@@ -1,4 +1,4 @@
-"""Threads whose work can wait yield to others, and to none of them alone.
+"""A thread whose work can wait yields to all others, and the rest of its process does not.
 
 Knows priorities as the system reports them; knows nothing of what the threads do.
 """
