@@ -7,9 +7,9 @@ import argparse
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from urllib.parse import urlencode
@@ -21,7 +21,7 @@ from rich.table import Table
 
 from deploy.broker import kafka_for_session
 from tests.benchmarks.asker import Asked, Asker, Request
-from tests.benchmarks.throughput.articles import add_article_options, chosen_articles
+from tests.benchmarks.throughput.articles import SCOPE, add_article_options, chosen_articles, endless
 from tests.benchmarks.throughput.service import API, PARTITIONS, await_decided, fill, outputs_of
 from tests.benchmarks.turns import WAYS, Rates, Round, Turns
 from tests.stream.service import Service
@@ -29,7 +29,6 @@ from tests.stream.topics import fresh_topics
 
 QUESTIONS = ("status", "article", "cluster", "similar", "reason")
 _QUESTIONS = 1_000  # different queries, before they repeat
-_SCOPE = "scope"  # the field
 _LEAST_ROUNDS = 2  # needed to estimate an error
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
@@ -73,8 +72,8 @@ def _run(
     bootstrap: str, articles: Sequence[bytes], asker: Asker, options: argparse.Namespace
 ) -> tuple[list[Round], Rates]:
     topics, rounds = fresh_topics(bootstrap, partitions=PARTITIONS), []
-    settings = (*API, f"input.fields.scope={_SCOPE}")
-    fill(bootstrap, topics.input, islice(_endless(articles), options.stream))
+    settings = (*API, f"input.fields.scope={SCOPE}")
+    fill(bootstrap, topics.input, islice(endless(articles, SCOPE), options.stream))
     with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *settings) as service:
         await_decided(service, len(articles))  # the queries are about these
         for one in Turns(service, asker, options.seconds).rounds(options.stream):
@@ -83,14 +82,6 @@ def _run(
         await_decided(service, options.stream)
         service.stop()
         return rounds, Rates(output.stamp_ms for output in outputs_of(bootstrap, topics, options.stream))
-
-
-def _endless(articles: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield articles again and again, each time in another scope: each time the same ones are copies."""
-    yield from articles
-    for turn in count(1):
-        for article in articles:
-            yield orjson.dumps({**orjson.loads(article), _SCOPE: str(turn)})
 
 
 def _beside(rounds: Sequence[Round], rates: Rates) -> Table:

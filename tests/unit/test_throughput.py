@@ -1,13 +1,14 @@
 """The benchmark's arithmetic and its articles, on cases worked by hand."""
 
 import gzip
+from itertools import islice
 from pathlib import Path
 
 import orjson
 import pytest
 
 from stream_dedup.settings import load_settings
-from tests.benchmarks.throughput.articles import decoded, read_articles, renamed, write_articles
+from tests.benchmarks.throughput.articles import decoded, endless, read_articles, with_field, write_articles
 from tests.benchmarks.throughput.figures import Ratio, latency_of, steady_rate
 from tests.benchmarks.throughput.references import REFERENCES, grams_of
 from tests.benchmarks.throughput.rounds import in_turns
@@ -91,11 +92,18 @@ def test_references_see_what_the_service_judges() -> None:
     assert [article.body for article in decoded(map(orjson.dumps, values), settings)] == ["一则"]
 
 
-def test_an_article_is_renamed_at_the_path_of_its_id() -> None:
+def test_a_field_is_replaced_at_its_path() -> None:
     """Enclosing objects are kept, or created if missing; everything else is unchanged."""
     article = orjson.dumps({"meta": {"id": "old", "lang": "zh"}, "body": "b"})
-    assert orjson.loads(renamed(article, "meta.id", "new")) == {"meta": {"id": "new", "lang": "zh"}, "body": "b"}
-    assert orjson.loads(renamed(b'{"body":"b"}', "meta.id", "new")) == {"meta": {"id": "new"}, "body": "b"}
+    assert orjson.loads(with_field(article, "meta.id", "new")) == {"meta": {"id": "new", "lang": "zh"}, "body": "b"}
+    assert orjson.loads(with_field(b'{"body":"b"}', "meta.id", "new")) == {"meta": {"id": "new"}, "body": "b"}
+
+
+def test_endless_articles_repeat_in_other_scopes() -> None:
+    """The first time they are as they were given; after that, each turn is a scope of its own."""
+    found = [orjson.loads(value) for value in islice(endless([b'{"body":"a"}', b'{"body":"b"}'], "meta.scope"), 5)]
+    assert [article["body"] for article in found] == ["a", "b", "a", "b", "a"]
+    assert [article.get("meta") for article in found] == [None, None, {"scope": "1"}, {"scope": "1"}, {"scope": "2"}]
 
 
 def test_grams_of_a_text() -> None:

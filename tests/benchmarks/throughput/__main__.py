@@ -12,7 +12,6 @@ from rich.console import Console
 
 from stream_dedup.settings import load_settings
 from tests.benchmarks.throughput.articles import add_article_options, chosen_articles, decoded
-from tests.benchmarks.throughput.latency import WARM_UP
 from tests.benchmarks.throughput.references import REFERENCES
 from tests.benchmarks.throughput.report import as_json, tables
 from tests.benchmarks.throughput.rounds import Plan, timed_in_rounds
@@ -30,8 +29,6 @@ def main() -> None:
     bodies = [article.body for article in decoded(articles, load_settings(flags=options.flags).input)]
     if not bodies:
         raise SystemExit("there are no articles: give one JSON object per line, with the field names of the settings")
-    if options.latency and len(articles) <= WARM_UP:
-        raise SystemExit(f"the latency needs more than {WARM_UP} articles, there are {len(articles)}: use --no-latency")
     characters = round(sum(map(len, bodies)) / len(bodies))
     plan = Plan(
         articles,

@@ -7,7 +7,8 @@ import gzip
 import random
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import orjson
@@ -17,6 +18,7 @@ from stream_dedup import Article
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.settings import InputSettings
 
+SCOPE = "scope"  # the field of the scope, in articles that have none of their own
 _REPOSTS = 0.4
 
 
@@ -63,21 +65,34 @@ def decoded(articles: Iterable[bytes], settings: InputSettings) -> list[Article]
     return found
 
 
-def renamed(article: bytes, path: str, name: str) -> bytes:
-    """Return an article under another id.
+def with_field(article: bytes, path: str, text: str) -> bytes:
+    """Return an article with another text in a field.
 
     Args:
         article: the article as JSON.
-        path: dotted path of the id.
-        name: the new id.
+        path: dotted path of the field.
+        text: the new text.
     """
     fields = orjson.loads(article)
     *outer, last = path.split(".")
     inner = fields
     for part in outer:
         inner = inner.setdefault(part, {})
-    inner[last] = name
+    inner[last] = text
     return orjson.dumps(fields)
+
+
+def endless(articles: Sequence[bytes], scope_path: str) -> Iterator[bytes]:
+    """Yield articles again and again, each time in another scope: each time the same ones are copies.
+
+    Args:
+        articles: the articles as JSON, at least one; the first time they are yielded as they are.
+        scope_path: dotted path of the scope.
+    """
+    yield from articles
+    for turn in count(1):
+        for article in articles:
+            yield with_field(article, scope_path, str(turn))
 
 
 def sample_articles(count: int, seed: int = 7) -> list[bytes]:

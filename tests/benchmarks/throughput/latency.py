@@ -6,13 +6,15 @@ Knows how to pace and to read; knows nothing of throughput. Both processes use t
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from confluent_kafka import Producer
 
-from tests.benchmarks.throughput.articles import renamed
+from stream_dedup.settings import load_settings
+from tests.benchmarks.throughput.articles import SCOPE, endless, with_field
 from tests.benchmarks.throughput.figures import Latency, latency_of
 from tests.benchmarks.throughput.service import PARTITIONS, TIMEOUT_SECONDS, reader
 from tests.stream.service import Service
@@ -23,25 +25,25 @@ _STEP_SECONDS = 0.001  # between checks of what is due
 
 
 def measure_latency(
-    bootstrap: str, articles: Sequence[bytes], rate: float, seconds: float, id_path: str, flags: Sequence[str]
+    bootstrap: str, articles: Sequence[bytes], rate: float, seconds: float, flags: Sequence[str]
 ) -> Latency:
     """Run the service with the default commit settings under a constant load.
 
     Args:
         bootstrap: the broker's address.
-        articles: each is sent once; if there are too few, the load ends early.
+        articles: if there are too few, they are sent again, in other scopes.
         rate: articles per second.
         seconds: duration of the load.
-        id_path: dotted path of an article's id.
         flags: settings, as `group.name=value`.
 
     Raises:
         TimeoutError: not all articles came out.
-        ValueError: there are none beyond the warm-up.
     """
-    load = articles[WARM_UP : WARM_UP + round(rate * seconds)]
-    if not load:
-        raise ValueError(f"{len(articles)} articles are too few: {WARM_UP} of them are for the warm-up")
+    fields = load_settings(flags=flags).input.fields
+    scope_path = fields.scope or SCOPE
+    flags = [*flags, f"input.fields.scope={scope_path}"]
+    source, count = endless(articles, scope_path), round(rate * seconds)
+    warm_up, load = list(islice(source, WARM_UP)), list(islice(source, count))
     topics = fresh_topics(bootstrap, partitions=PARTITIONS)
     # A separate process: a reader in a thread would have to wait for this one to release the interpreter.
     context = get_context("spawn")
@@ -50,8 +52,8 @@ def measure_latency(
     with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *flags) as service:
         service.wait_ready()
         reading.start()
-        load_at = _Load(bootstrap, topics.input, rate, id_path)
-        load_at.produce(articles[:WARM_UP])
+        load_at = _Load(bootstrap, topics.input, rate, fields.id)
+        load_at.produce(warm_up)
         # From here on both producer and reader are connected.
         _answer(ours)
         load_at.produce(load)
@@ -75,7 +77,7 @@ class _Load:
         while sent < len(articles):
             due = min(len(articles), int((time.monotonic() - began) * self._rate))
             for number in range(sent, due):
-                value = renamed(articles[number], self._id_path, f"{time.time_ns()}-{number}")
+                value = with_field(articles[number], self._id_path, f"{time.time_ns()}-{number}")
                 self._producer.produce(self._topic, value, partition=number % PARTITIONS)
             self._producer.poll(0)
             sent = max(sent, due)

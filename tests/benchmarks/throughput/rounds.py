@@ -12,7 +12,6 @@ from statistics import median
 from typing import TypeVar
 
 from deploy.broker import kafka_for_session
-from stream_dedup.settings import load_settings
 from tests.benchmarks.throughput.articles import write_articles
 from tests.benchmarks.throughput.figures import Latency
 from tests.benchmarks.throughput.latency import measure_latency
@@ -106,6 +105,5 @@ def timed_in_rounds(plan: Plan, tell: Callable[[str], object]) -> Results:
 def _latency(bootstrap: str, plan: Plan, results: Results) -> Latency:
     variant = plan.variants[0]
     half = median(run.rate for run in results.services[variant.name]) / 2
-    id_path = load_settings(flags=plan.flags).input.fields.id
     flags = [*variant.flags(), *plan.flags]
-    return measure_latency(bootstrap, plan.articles, half, plan.latency_seconds, id_path, flags)
+    return measure_latency(bootstrap, plan.articles, half, plan.latency_seconds, flags)
