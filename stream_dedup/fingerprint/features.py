@@ -30,12 +30,12 @@ from stream_dedup.text.weights import Profile, profile_of, weigh
 
 
 class Fingerprints(NamedTuple):
-    """Fingerprints of n articles.
+    """Fingerprints of the first k articles of a batch.
 
     Attributes:
         epoch: the epoch whose weights were used.
-        values: the fingerprints, shape (n,).
-        sums: bit sums, shape (n, 64).
+        values: the fingerprints, shape (k,).
+        sums: bit sums, shape (k, 64).
     """
 
     epoch: Epoch
@@ -43,10 +43,21 @@ class Fingerprints(NamedTuple):
     sums: I64
 
     @classmethod
-    def joined(cls, parts: Sequence["Fingerprints | None"]) -> "Fingerprints | None":
-        """Return the fingerprints of several batches as one; None unless all have the weights of the same epoch."""
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts) or any(part.epoch is not known[0].epoch for part in known):
+    def joined(cls, batches: Sequence["Features"]) -> "Fingerprints | None":
+        """Return those of several batches as one, up to the first that is missing or has other weights; None if none.
+
+        Args:
+            batches: features of the batches.
+        """
+        known: list[Fingerprints] = []
+        for batch in batches:
+            own = batch.fingerprints
+            if own is None or (known and own.epoch is not known[0].epoch):
+                break
+            known.append(own)
+            if len(own.values) < len(batch.cut):
+                break
+        if not known:
             return None
         return cls(
             known[0].epoch,
@@ -55,7 +66,7 @@ class Fingerprints(NamedTuple):
         )
 
     def part(self, start: int, stop: int) -> "Fingerprints":
-        """Return the fingerprints of the articles from `start` up to, but not including, `stop`."""
+        """Return those of the articles from `start` up to, but not including, `stop`."""
         return Fingerprints(self.epoch, self.values[start:stop], self.sums[start:stop])
 
 
@@ -74,7 +85,7 @@ class Features:
         lines: lines at the ends of the bodies' content, including those that were removed.
         texts: content of the bodies, n of them.
         title_texts: the titles; None if the profile has no title factor.
-        fingerprints: fingerprints computed in advance with the weights of some epoch, if any.
+        fingerprints: those of the first articles, as many as were computed in advance with the weights of some epoch.
     """
 
     cut: Bool
@@ -106,7 +117,7 @@ class Features:
             EndLines.of_batches([part.lines for part in parts]),
             Texts.of_batches([part.texts for part in parts]),
             Texts.of_batches([part.title_texts for part in parts if part.title_texts is not None]) if titled else None,
-            Fingerprints.joined([part.fingerprints for part in parts]),
+            Fingerprints.joined(parts),
         )
 
     def part(self, start: int, stop: int) -> "Features":
@@ -206,10 +217,14 @@ class Fingerprinter:
 
     def fingerprints(self, features: Features, epoch: Epoch) -> tuple[U64, I64]:
         """Return fingerprints, shape (n,), and bit sums, shape (n, 64), with the weights of an epoch."""
-        known = features.fingerprints
-        if known is not None and known.epoch is epoch:
+        known, articles = features.fingerprints, len(features.cut)
+        if known is None or known.epoch is not epoch:
+            return self.weighted(features.terms, features.titles, epoch)
+        if (first := len(known.values)) == articles:
             return known.values, known.sums
-        return self.weighted(features.terms, features.titles, epoch)
+        titles = features.titles.part(first, articles) if features.titles is not None else None
+        values, sums = self.weighted(features.terms.part(first, articles), titles, epoch)
+        return np.concatenate([known.values, values]), np.concatenate([known.sums, sums])
 
     def weighted(self, terms: Terms, titles: Terms | None, epoch: Epoch) -> tuple[U64, I64]:
         """Return the same from terms alone: those of the bodies, and those of the titles as in `Features.titles`."""

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from stream_dedup import Article, EngineSettings
+from stream_dedup.arrays import I64, U64
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.text.idf import Epoch, document_delta
 from stream_dedup.text.normal import Normaliser
+from stream_dedup.text.terms import Terms
 from stream_dedup.text.texts import Texts
 from stream_dedup.text.words import Words
 
@@ -124,16 +126,40 @@ def test_fingerprints_computed_ahead_are_taken_while_their_epoch_lasts(
     assert all(np.array_equal(part, whole[[2, 3, 4, 7, 8]]) for part, whole in zip(found, of_first, strict=True))
 
 
+def test_joined_features_keep_the_fingerprints_up_to_the_first_that_is_missing(
+    fingerprinter: Fingerprinter, bodies: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows it, or has the weights of another epoch, is computed again, and nothing else."""
+    features, epoch = fingerprinter.features(_articles(bodies)), Epoch()
+    ahead, other = fingerprinter.fingerprinted(features, epoch), fingerprinter.fingerprinted(features, Epoch())
+    weighted, every = fingerprinter.weighted, len(features.cut)
+    computed: list[int] = []
+
+    def counted(terms: Terms, titles: Terms | None, epoch: Epoch) -> tuple[U64, I64]:
+        computed.append(len(terms.offsets) - 1)
+        return weighted(terms, titles, epoch)
+
+    monkeypatch.setattr(fingerprinter, "weighted", counted)
+    for parts, missing in (
+        ([ahead, features], every),
+        ([ahead.part(0, 3), features, ahead], 2 * every),
+        ([Features.joined([ahead, features]), ahead], 2 * every),
+        ([ahead, other], every),
+        ([features, ahead], 2 * every),
+    ):
+        joined = Features.joined(parts)
+        found = fingerprinter.fingerprints(joined, epoch)
+        assert all(map(np.array_equal, found, weighted(joined.terms, None, epoch)))
+        assert computed.pop() == missing
+        assert not computed
+
+
 def test_fingerprints_computed_ahead_do_not_outlive_what_they_are_of(
     fingerprinter: Fingerprinter, bodies: list[str]
 ) -> None:
-    """They are dropped on joining articles with none or of another epoch, and when other articles are segmented."""
+    """They are dropped when other articles are segmented."""
     features = fingerprinter.features(_articles(bodies))
     ahead = fingerprinter.fingerprinted(features, Epoch())
-    other = fingerprinter.fingerprinted(features, Epoch())
-    assert Features.joined([ahead, features]).fingerprints is None
-    assert Features.joined([features, ahead]).fingerprints is None
-    assert Features.joined([ahead, other]).fingerprints is None
     assert fingerprinter.segmented(ahead, np.arange(len(features.cut)) > 3).fingerprints is None
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from stream_dedup.scope import id_of
 from stream_dedup.settings import load_settings
 from tests.benchmarks.throughput.articles import SCOPE, endless, with_field
 from tests.benchmarks.throughput.figures import Latency, latency_of
@@ -52,6 +53,7 @@ def measure_latency(
     with tempfile.TemporaryDirectory() as folder, Service(Path(folder), bootstrap, topics, *flags) as service:
         service.wait_ready()
         reading.start()
+        theirs.close()  # so that a reader that fails is noticed
         load_at = _Load(bootstrap, topics.input, rate, fields.id)
         load_at.produce(warm_up)
         # From here on both producer and reader are connected.
@@ -105,7 +107,7 @@ def _read(bootstrap: str, topics: Topics, warm_up: int, load: int, pipe: Connect
         while len(latencies) < expected:
             message = consumer.poll(1.0)
             if message is not None and message.error() is None:
-                produced = int(bytes(message.key() or b"").partition(b"-")[0])
+                produced = int(id_of(bytes(message.key() or b"").decode()).partition("-")[0])
                 latencies.append((time.time_ns() - produced) / 1e6)
         pipe.send(latencies)
     consumer.close()
