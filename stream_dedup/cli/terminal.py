@@ -199,7 +199,14 @@ def run_reporting_errors(work: Callable[[], None], fail: Fail = fail) -> None:
         code = _exit_code(error)
         if code is None:
             raise
-        fail(str(error), code)
+        fail(_told(error), code)
+
+
+def _told(error: Exception) -> str:
+    """Return an error's message; that of a file without the system's number for it."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def open_closed_streams() -> None:

@@ -89,6 +89,14 @@ def test_dedup_refuses_to_overwrite(invoke: Invoke, articles: Path, tmp_path: Pa
     assert "choose another --out" in one_line(result.stderr)
 
 
+def test_dedup_names_results_that_it_cannot_make(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """The error is the system's, in words."""
+    (tmp_path / "file").touch()
+    result = invoke("dedup", articles, "-o", tmp_path / "file" / "out")
+    assert result.exit_code == 1
+    assert f"error: {tmp_path / 'file' / 'out'}: Not a directory" in one_line(result.stderr)
+
+
 @pytest.mark.parametrize(("name", "content"), [("a.txt", b"{}"), ("none.jsonl", None), ("a.parquet", b"no")])
 def test_dedup_names_a_file_that_it_cannot_read(
     name: str, content: bytes | None, invoke: Invoke, tmp_path: Path
