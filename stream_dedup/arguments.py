@@ -11,25 +11,29 @@ _LONGEST = 80  # characters of a value
 
 
 def check_texts(of: object, names: Sequence[str]) -> None:
-    """Check that attributes are strings.
+    """Check that attributes are strings; one of a subclass, such as an enumeration's, becomes a plain one.
 
     Args:
-        of: the object, which also has an attribute `id`.
+        of: the object, which may have an attribute `id`.
         names: of the attributes.
 
     Raises:
         TypeError: one is not a string.
     """
     for name in names:
-        if not isinstance(getattr(of, name), str):
+        value = getattr(of, name)
+        if type(value) is str:
+            continue
+        if not isinstance(value, str):
             raise TypeError(f"{_field(of, name)}: it must be a string (str)")
+        object.__setattr__(of, name, str.__str__(value))
 
 
 def check_type(of: object, name: str, kind: type, wanted: str) -> None:
     """Check that an attribute is None or of a type.
 
     Args:
-        of: the object, which also has an attribute `id`.
+        of: the object, which may have an attribute `id`.
         name: of the attribute.
         kind: the type.
         wanted: the type in words.
@@ -43,16 +47,24 @@ def check_type(of: object, name: str, kind: type, wanted: str) -> None:
 
 
 def check_whole(of: object, name: str, wanted: str) -> None:
-    """Check that an attribute is None or an integer, Python's or NumPy's; see `check_type`."""
-    if type(getattr(of, name)) is not int:
-        check_type(of, name, Integral, wanted)
+    """Check that an attribute is None or an integer; NumPy's becomes Python's. See `check_type`.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    value = getattr(of, name)
+    if type(value) is int or value is None:
+        return
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{_field(of, name)}: it must be {wanted} or None")
+    object.__setattr__(of, name, int(value))
 
 
 def check_encodable(of: object, names: Sequence[str]) -> None:
     """Check that attributes can be encoded as UTF-8.
 
     Args:
-        of: the object, which also has an attribute `id`.
+        of: the object, which may have an attribute `id`.
         names: of the attributes, which are strings.
 
     Raises:
@@ -95,7 +107,7 @@ def _short(value: Any) -> str:  # noqa: ANN401  # whatever came
 
 
 def _field(of: Any, name: str) -> str:  # noqa: ANN401  # whatever has the attribute
-    """Return the name and value of a field, and the article or withdrawal that it belongs to."""
+    """Return the name and value of a field, and what it belongs to: the article or withdrawal by its id."""
     kind = type(of).__name__.lower()
-    which = f"an {kind}" if name == "id" else f"the {kind} {_short(of.id)}"
+    which = f"an {kind}" if name == "id" or not hasattr(of, "id") else f"the {kind} {_short(of.id)}"
     return f"{name} of {which} is {shown(getattr(of, name))}"

@@ -23,6 +23,9 @@ _STORED = ("url", "source")  # as UTF-8, like id and scope; title and body may c
 class Origin:
     """Where a message came from.
 
+    Raises:
+        TypeError: a field is of another type.
+
     Attributes:
         topic: input topic.
         partition: of the topic.
@@ -36,6 +39,11 @@ class Origin:
     offset: int
     timestamp_ms: int | None = None
     trace: Trace | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        check_texts(self, ("topic",))
+        for name in ("partition", "offset", "timestamp_ms"):
+            check_whole(self, name, "a whole number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,7 @@ class Article:
             revision.
         body: the text that is compared; not blank.
         title: its words count in weight profiles with a title factor.
-        url: where it was published.
+        url: where it was published; blanks around it are removed, so a blank one is none.
         source: who published it, at most 16,383 characters.
         published_ms: event time, milliseconds since 1970 in UTC, from 1900 to 10000; None if unknown. The newest so
             far, but none after its message's time, is the stream's, from which the window is counted back.
@@ -72,6 +80,7 @@ class Article:
 
     def __post_init__(self) -> None:
         check_texts(self, _TEXTS)
+        _strip_url(self)
         check_whole(self, "published_ms", "a whole number, milliseconds since 1970 in UTC,")
         if self.published_ms is not None and not EARLIEST_MS <= self.published_ms < LATEST_MS:
             raise ValueError(
@@ -110,7 +119,7 @@ class Withdrawal:
 
     Attributes:
         id: of the article, or the id that an article without one gets from its URL.
-        url: of the article; used if no article with the id is known.
+        url: of the article, likewise; used if no article with the id is known.
         origin: the message that carried it.
         scope: of the article.
     """
@@ -122,6 +131,7 @@ class Withdrawal:
 
     def __post_init__(self) -> None:
         check_texts(self, ("id", "url", "scope"))
+        _strip_url(self)
         check_type(self, "origin", Origin, "an Origin")
         check_name(self.scope, self.id)
         check_encodable(self, ("url",))
@@ -282,6 +292,11 @@ class Succession:
     new: str
     reason: SuccessionReason
     scope: str = ""
+
+
+def _strip_url(of: Article | Withdrawal) -> None:
+    if (url := of.url.strip()) != of.url:
+        object.__setattr__(of, "url", url)
 
 
 def _host(url: str) -> str:

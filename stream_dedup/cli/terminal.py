@@ -23,7 +23,7 @@ from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.settings.kinds import required_path, required_utf8
 
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
-_STDIN, _STDOUT, _STDERR = 0, 1, 2
+_STDOUT, _STDERR = 1, 2
 _EXIT_UNREAD = 128 + signal.SIGPIPE
 _BYTES_OF_A_CHARACTER = 4  # in UTF-8, at most
 
@@ -212,12 +212,12 @@ def _told(error: Exception) -> str:
 def open_closed_streams() -> None:
     """Open the standard streams that are closed (`2>&-`), to discard what is written to them.
 
-    Else the next file to be opened, such as one of the state, would take the place of one and receive it.
+    Else the next file to be opened, such as one of the state, would take the place of one and receive it. `sys.stdin`
+    remains None, for those who would read it.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
-    sys.stdin = sys.stdin or os.fdopen(_STDIN)
     sys.stdout = sys.stdout or os.fdopen(_STDOUT, "w")
     sys.stderr = sys.stderr or os.fdopen(_STDERR, "w")
 
@@ -288,7 +288,7 @@ def text_of(path: Path, most: int) -> str:
     """
     from stream_dedup.ask.bounds import TooLongError
     from stream_dedup.files.readers import STANDARD_INPUT, FileFormatError, check_exists
-    from stream_dedup.text.utf8 import FROM_GBK
+    from stream_dedup.text.utf8 import TO_UTF8
 
     check_exists(path)
     bytes_at_most = _BYTES_OF_A_CHARACTER * (most + 1)  # one for the mark that Windows editors put at the beginning
@@ -300,7 +300,7 @@ def text_of(path: Path, most: int) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path} is not valid UTF-8: {FROM_GBK}; {error}") from None
+        raise FileFormatError(f"{path} is not valid UTF-8: {TO_UTF8}; {error}") from None
     if len(text) > most:
         raise too_long
     if not text.strip():

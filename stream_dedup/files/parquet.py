@@ -3,9 +3,10 @@
 Knows tables and their types, and needs pyarrow, an extra; knows nothing of articles.
 """
 
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -111,18 +112,29 @@ def _known_zone(name: str | None) -> str | None:
 def _values(column: "pa.Array[Any]", name: str, faults: dict[int, str]) -> list[object]:
     """Return the values of a column, None for one that Python cannot represent, and note the rows of these."""
     values: list[object] = []
+    maps: Literal["lossy"] | None = "lossy" if _maps_are_objects(column.type) else None
     try:
-        return list(column.to_pylist())
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Encountered key")  # twice in a map: the last value counts, as in JSON
+            return list(column.to_pylist(maps_as_pydicts=maps))
     except pa.ArrowException:
         raise  # it concerns the whole column
     except (ValueError, OverflowError):
         for place, cell in enumerate(column):
             try:
-                values.append(cell.as_py())
+                values.append(cell.as_py(maps_as_pydicts=maps))
             except (ValueError, OverflowError) as error:
                 values.append(None)
                 faults[place] = f"{name}: {error}"
     return values
+
+
+def _maps_are_objects(kind: pa.DataType) -> bool:
+    """Return whether the keys of all maps in a type, at any depth, are texts."""
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    if isinstance(kind, pa.MapType) and not any(is_text(kind.key_type) for is_text in texts):
+        return False
+    return all(_maps_are_objects(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def _plain(value: object) -> object:

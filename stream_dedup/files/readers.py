@@ -94,8 +94,10 @@ def check_exists(path: Path) -> None:
     """Check that a path is that of a file, or standard input.
 
     Raises:
-        FileFormatError: it is neither.
+        FileFormatError: it is neither, or standard input is closed.
     """
+    if path == STANDARD_INPUT and sys.stdin is None:
+        raise FileFormatError("-: standard input is closed")
     if path.is_dir():
         raise FileFormatError(f"{path} is a directory: name a file in it")
     if path != STANDARD_INPUT and not is_there(path):
@@ -192,8 +194,6 @@ class _Unpacked(io.RawIOBase):
 
 
 def _read_standard_input(_path: Path) -> Iterator[tuple[Record, Progress]]:
-    if sys.stdin is None:
-        raise FileFormatError("-: standard input is closed")
     # Not via `sys.stdin`, which Python closes at exit: it would wait for a thread that reads it, or abort.
     with open(sys.stdin.fileno(), "rb", closefd=False) as lines:
         for record in _lines_of(lines):

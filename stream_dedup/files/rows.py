@@ -13,7 +13,7 @@ import orjson
 
 from stream_dedup.counted import counted
 from stream_dedup.files.columns import ColumnsError, check_names, check_paths, nested
-from stream_dedup.text.utf8 import FROM_GBK
+from stream_dedup.text.utf8 import TO_UTF8
 
 _LONGEST = 64 << 20  # characters of one field, and of one line; the csv module's own limit is 128 KiB
 _SKIPPED = 1 << 20  # characters of the rest of a longer line, read at once
@@ -134,7 +134,7 @@ def _check_heading(heading: Sequence[str]) -> None:
     try:
         "".join(heading).encode()
     except UnicodeEncodeError:
-        raise CsvError(f"its heading is not valid UTF-8: {FROM_GBK}") from None
+        raise CsvError(f"its heading is not valid UTF-8: {TO_UTF8}") from None
 
 
 def _object(heading: Sequence[str], flagged: Sequence[bool], row: Sequence[str], least: int) -> bytes:

@@ -55,6 +55,7 @@ class RunPositions:
     def __init__(self, paths: Sequence[Path], out: Path, settings: Settings) -> None:
         self._paths = paths
         self._identities = [_identity(path) for path in paths]
+        self._folder = out
         self._out = shown(out.resolve())
         self._inputs = [f"{self._out} < {number} {shown(path.resolve())}" for number, path in enumerate(paths, 1)]
         self._files = _digest("\0".join(self._inputs))
@@ -63,14 +64,21 @@ class RunPositions:
     def start(self, known: Positions) -> RunStart:
         """Return where the run begins, according to the positions in the state.
 
+        A run that is finished, and whose results are in place, resumes at its end: it may have been killed right there.
+
         Raises:
             FileFormatError: an unfinished run with these results was over other files or had other settings, or a file
                 that it read has changed.
         """
-        if known.get((self._out, _STAGE)) != _GOING_ON:
+        stage = known.get((self._out, _STAGE))
+        if stage is None:
             return fresh_start(len(self._paths))
-        self._check_inputs(known)
         kept = {name: known[f"{self._out}/{name}", 0] for name in NAMES}
+        fault = self._fault(known)
+        if stage == _FINISHED and (fault or not self._holds(kept)):
+            return fresh_start(len(self._paths))
+        if fault:
+            raise FileFormatError(fault)
         return RunStart(new=False, kept=kept, done=[known[name, _RECORDS] for name in self._inputs])
 
     def begun(self) -> Positions:
@@ -99,24 +107,31 @@ class RunPositions:
         """Return the positions of a finished run."""
         return {(self._out, _STAGE): _FINISHED}
 
-    def _check_inputs(self, known: Positions) -> None:
+    def _fault(self, known: Positions) -> str:
+        """Return why this is not the last run with these results once more; empty if it is."""
         if known[self._out, _FILES] != self._files:
-            raise FileFormatError(
+            return (
                 f"{self._out} holds the results of an unfinished run over other files: resume it with the same files "
                 "in the same order, or choose another --out"
             )
         if known[self._out, _SETTINGS] != self._settings:
-            raise FileFormatError(
+            return (
                 f"{self._out} holds the results of an unfinished run with other settings: resume it with the same "
                 "--config and --set, or choose another --out and another --state"
             )
         for name, path, identity in zip(self._inputs, self._paths, self._identities, strict=True):
             if known[name, _RECORDS] and (known[name, _SIZE], known[name, _CHANGED]) != identity:
-                raise FileFormatError(
+                return (
                     f"{path} has changed, in size or modification time, since the unfinished run whose results are in "
                     f"{self._out} read it: choose another --out and another --state, since this state contains what "
                     "was judged before"
                 )
+        return ""
+
+    def _holds(self, kept: Mapping[str, int]) -> bool:
+        """Return whether the result files have these lengths."""
+        paths = {self._folder / name: length for name, length in kept.items()}
+        return all(path.is_file() and path.stat().st_size == length for path, length in paths.items())
 
 
 def _digest(text: str) -> int:

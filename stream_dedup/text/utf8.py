@@ -5,7 +5,8 @@ Knows UTF-8; knows nothing of what the lines mean.
 
 from pathlib import Path
 
-FROM_GBK = "convert GBK with iconv -f gb18030 -t utf-8"  # advice on a file that is not in UTF-8
+# Advice on a file that is not.
+TO_UTF8 = "convert GBK with iconv -f gb18030 -t utf-8, UTF-16 with iconv -f utf-16 -t utf-8"
 
 
 def utf8_lines(path: Path) -> list[str]:

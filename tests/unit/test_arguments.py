@@ -2,12 +2,13 @@
 
 import re
 from datetime import UTC, datetime
+from enum import StrEnum
 
 import numpy as np
 import pytest
 
-from stream_dedup import Article
-from stream_dedup.article import Withdrawal
+from stream_dedup import Article, Deduplicator
+from stream_dedup.article import Origin, Withdrawal
 
 
 @pytest.mark.parametrize("field", ["body", "title", "url", "source", "scope"])
@@ -28,7 +29,7 @@ def test_id_that_is_no_text_is_told(make: type[Withdrawal], request: pytest.Fixt
 
 
 @pytest.mark.parametrize(
-    "value", ["2024-05-01", 1.5, datetime(2024, 5, 1, tzinfo=UTC)], ids=lambda value: type(value).__name__
+    "value", ["2024-05-01", 1.5, True, datetime(2024, 5, 1, tzinfo=UTC)], ids=lambda value: type(value).__name__
 )
 def test_time_that_is_no_whole_number_is_told(value: object) -> None:
     """The error says what a time must be."""
@@ -38,9 +39,30 @@ def test_time_that_is_no_whole_number_is_told(value: object) -> None:
         Article("n-1", "正文", published_ms=value)  # type: ignore[arg-type]
 
 
-def test_times_may_be_numbers_of_numpy() -> None:
-    """As they occur in the columns of a table."""
-    assert Article("n-1", "正文", published_ms=np.int64(7)).published_ms == 7  # type: ignore[arg-type]
+class _Outlet(StrEnum):
+    FIRST, SECOND = "甲报", "乙报"
+
+
+def test_values_may_be_of_numpy_or_of_an_enumeration() -> None:
+    """As they occur in the columns of a table: articles with them are judged and stored like any others."""
+    text = "今天上午，市气象台发布暴雨蓝色预警信号，预计未来六小时城区将有五十毫米以上降雨，请注意防范。"
+    articles = [
+        Article(np.str_(f"n-{place}"), text, source=outlet, published_ms=time, origin=Origin("in", *numbers))
+        for place, (outlet, time, numbers) in enumerate(
+            zip(_Outlet, np.array([7, 8]), np.array([[0, 1, 7], [0, 2, 8]]), strict=True)
+        )
+    ]
+    assert [type(value) for value in (articles[0].id, articles[0].source, articles[0].published_ms)] == [str, str, int]
+    with Deduplicator() as engine:
+        decisions = engine.add_batch(articles)
+    assert [decision.unique for decision in decisions] == [True, False]
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\u3000"])
+def test_blank_url_is_none(blank: str) -> None:
+    """Two articles with it are not the same one, as if they came in by Kafka, and blanks around a URL do not count."""
+    assert Article("n-1", "正文", url=blank).url == Withdrawal("n-1", blank).url == ""
+    assert Article("n-1", "正文", url=f"{blank}http://x/1{blank}").url == "http://x/1"
 
 
 @pytest.mark.parametrize("value", [10**30, -(10**30), 253_402_300_800_000, -2_208_988_800_001])
@@ -65,6 +87,14 @@ def test_origin_is_one() -> None:
         TypeError, match=r"^origin of the withdrawal 'n-1' is 'articles.in'.*: it must be an Origin or None"
     ):
         Withdrawal("n-1", origin="articles.in")  # type: ignore[arg-type]
+
+
+def test_origin_has_whole_numbers() -> None:
+    """The error names the field; an origin has no id of its own."""
+    with pytest.raises(TypeError, match=r"^partition of an origin is 'x', of type str: it must be a whole number"):
+        Origin("in", "x", 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^topic of an origin is 5, of type int: it must be a string"):
+        Origin(5, 0, 1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("field", ["url", "source"])

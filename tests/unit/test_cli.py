@@ -110,6 +110,17 @@ def test_closed_streams_are_like_none_that_anybody_reads(closing: str, arguments
     assert ("verify" in done.stdout) is (" >&-" not in f" {closing}")
 
 
+@pytest.mark.parametrize("arguments", ["dedup - --out out", "explain - pyproject.toml"])
+def test_standard_input_that_is_closed_is_told(arguments: str, tmp_path: Path) -> None:
+    """It is not taken for an empty one."""
+    command = ["sh", "-c", f'exec "$0" -m stream_dedup {arguments} <&-', sys.executable]
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "error: -: standard input is closed" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("columns", ["80", "0", ""])
 def test_module_runs_as_the_command(columns: str) -> None:
     """`python -m stream_dedup` is the command line; a terminal that is said to be 0 columns wide has no known width."""

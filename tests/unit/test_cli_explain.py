@@ -65,7 +65,7 @@ def test_explain_names_texts_that_it_cannot_read(invoke: Invoke, tmp_path: Path)
     assert (result.exit_code, "none.txt: there is no such file" in one_line(result.stderr)) == (2, True)
     second.write_bytes("你好".encode("gbk"))
     result = invoke("explain", first, second)
-    told = "b.txt is not valid UTF-8: convert GBK with iconv -f gb18030 -t utf-8"
+    told = "b.txt is not valid UTF-8: convert GBK with iconv -f gb18030 -t utf-8, UTF-16 with iconv -f utf-16 -t utf-8"
     assert (result.exit_code, told in one_line(result.stderr)) == (2, True)
     (tmp_path / "blank.txt").write_text(" \n\u3000", "utf-8")
     result = invoke("explain", first, tmp_path / "blank.txt")

@@ -277,13 +277,45 @@ def test_names_of_files_may_be_no_utf8(
     assert sum(map(len, found.values())) == len(file.read_bytes().splitlines())
 
 
-def test_finished_run_is_not_gone_on_with(
+def test_finished_run_has_nothing_left_to_do(
     files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
 ) -> None:
-    """Its results exist, so the same call is refused; if they were moved away, it finds redeliveries."""
+    """It may have been killed after its last step: the same call changes nothing, however often it is made."""
+    out, state = tmp_path / "out", tmp_path / "state"
+    _run(files, out, engine_in(state))
+    before = _found(out)
+    for _ in range(2):
+        again = _run(files, out, engine_in(state))
+        assert (again.finished, again.records()) == (True, 0)
+        assert _found(out) == before
+
+
+@pytest.mark.parametrize("other", ["files", "content", "results", "settings"])
+def test_finished_run_is_not_taken_for_another(
+    other: str, files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
+) -> None:
+    """A run that differs in something is a new one, for which the results are in the way."""
+    out, state, settings = tmp_path / "out", tmp_path / "state", _SETTINGS
+    own = [Path(shutil.copy2(file, tmp_path / file.name)) for file in files]
+    _run(own, out, engine_in(state))
+    if other == "files":
+        own = own[:1]
+    elif other == "content":
+        own[0].write_bytes(own[0].read_bytes() + b"{}\n")
+    elif other == "results":
+        (out / "links.jsonl").write_bytes(b"")
+    else:
+        verify = settings.verify.model_copy(update={"near_jaccard": 0.9})
+        settings = settings.model_copy(update={"verify": verify})
+    with engine_in(state) as engine, pytest.raises(FileExistsError):
+        dedup_files(own, out, engine, settings, _ignore, Summary())
+
+
+def test_finished_run_whose_results_were_moved_away_is_made_again(
+    files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
+) -> None:
+    """Its state knows all articles, so all are redeliveries."""
     first = _run(files, tmp_path / "out", engine_in(tmp_path / "state"))
-    with pytest.raises(FileExistsError):
-        _run(files, tmp_path / "out", engine_in(tmp_path / "state"))
     (tmp_path / "out").rename(tmp_path / "moved")
     again = _run(files, tmp_path / "out", engine_in(tmp_path / "state"))
     dead = first.outcomes["dead"]

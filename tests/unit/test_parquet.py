@@ -95,10 +95,34 @@ def test_times_within_other_values_are_cut_off_too(tmp_path: Path) -> None:
         "pair": [told, told],
         "views": [told],
         "days": ["1970-01-02"],
-        "map": [["a", told]],
+        "map": {"a": told},
         "took": "0:00:01.500000",
         "word": "a",
     }
+
+
+def test_maps_are_objects_if_their_keys_are_texts(tmp_path: Path) -> None:
+    """Of a key that occurs twice the last value counts. Maps with other keys are lists of pairs."""
+    names = pa.map_(pa.string(), pa.string())
+    columns = {
+        "content": pa.array([[("text", "甲"), ("text", "乙")]], names),
+        "inner": pa.array([[{"of": [("a", "b")]}]], pa.list_(pa.struct([("of", names)]))),
+        "counts": pa.array([[(1, "a")]], pa.map_(pa.int32(), pa.string())),
+        "raw": pa.array([[{"of": [(b"a", "b")]}]], pa.list_(pa.struct([("of", pa.map_(pa.binary(), pa.string()))]))),
+        "empty": pa.array([None], names),
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    ((record, _),) = reader_for(tmp_path / "a.parquet")(tmp_path / "a.parquet")
+    assert (record.fault, orjson.loads(record.value)) == (
+        None,
+        {
+            "content": {"text": "乙"},
+            "inner": [{"of": {"a": "b"}}],
+            "counts": [[1, "a"]],
+            "raw": [{"of": [["a", "b"]]}],
+            "empty": None,
+        },
+    )
 
 
 def test_time_zone_that_python_lacks_is_utc(tmp_path: Path) -> None:

@@ -219,10 +219,3 @@ def test_missing_file_is_named(name: str, tmp_path: Path) -> None:
     """A missing file is a FileFormatError that names it."""
     with pytest.raises(FileFormatError, match=name):
         records_in(tmp_path / name)
-
-
-def test_standard_input_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shell does this with `<&-`; Python then has no standard input."""
-    monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(FileFormatError, match="standard input is closed"):
-        list(reader_for(Path("-"))(Path("-")))
