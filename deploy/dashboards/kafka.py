@@ -187,7 +187,7 @@ _STATE = Section(
         lines(
             "Judged again without publishing",
             Series(
-                "sum by (instance) (rate(stream_dedup_articles_silent_total{$of}[$__rate_interval]))", "{{instance}}"
+                "sum by (instance) (rate(stream_dedup_messages_silent_total{$of}[$__rate_interval]))", "{{instance}}"
             ),
             unit="suffix: /s",
         ),

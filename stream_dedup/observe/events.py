@@ -350,10 +350,10 @@ _FAULTS = (
     Event(
         "interpreter_held",
         "error",
-        "Native code held the interpreter for `http.stuck_seconds`, so that nothing else could run. The stacks are "
-        "above, as plain text.",
+        "Nothing ran in the interpreter for `http.stuck_seconds`: native code held it, or the process or the machine "
+        "was suspended. The stacks are above, as plain text.",
         ("seconds",),
-        "most likely a disk that does not respond",
+        "most likely a disk that does not respond, unless somebody suspended it",
     ),
     Event("stacks_asked_for", "warning", "Somebody sent SIGUSR1.", ("stack",)),
     Event(

@@ -289,7 +289,7 @@ class CommitSettings(Group):
         le=240,
         json_schema_extra=unit("seconds"),
         description="How long a commit may take, including retries after transient broker errors, before it is "
-        "abandoned.",
+        "aborted. Aborting it may take as long again; without a broker, the process ends after that.",
     )
 
 

@@ -18,7 +18,7 @@ from stream_dedup.observe.health import Awaited
 from stream_dedup.observe.remaining_time import RemainingTime
 from stream_dedup.stream.commit.committer import Committer
 from stream_dedup.stream.commit.pipeline import Pipeline, commit_without_publishing
-from stream_dedup.stream.commit.shadowing import Shadow, discard_shadows
+from stream_dedup.stream.commit.shadowing import Shadow
 from stream_dedup.stream.formats import Formats
 from stream_dedup.stream.input.history import History
 from stream_dedup.stream.input.reader import PendingCommit, Reader
@@ -75,6 +75,7 @@ class Owner:
         with (
             client_statistics(parts.metrics, "consumer") as consumer_statistics,
             client_statistics(parts.metrics, "producer") as producer_statistics,
+            ExitStack() as closed,
             self._closing_together() as closers,
             ExitStack() as company,
         ):
@@ -94,6 +95,7 @@ class Owner:
                 encoder = formats.encoder()
             source = Source(self._settings, parts.engine.positions(), parts.topics.identities, consumer_statistics)
             closers.append(source.close)
+            closed.callback(parts.meter.released, source)
             company.enter_context(life.called_at_heartbeat(source.keep_alive))
             company.enter_context(life.called_when_polled(partial(parts.meter.tick, source)))
             sink = Sink(output, writer, encoder, parts.topics.max_message_bytes(output.dead))
@@ -161,13 +163,12 @@ class Owner:
     ) -> bool:
         """Judge a batch that the group has decided; return whether it was committed."""
         parts = self._parts
-        judged = parts.engine.progress.judged
         try:
-            commit_without_publishing(messages, identities, parts.engine, decoder, committer)
+            drifts = commit_without_publishing(messages, identities, parts.engine, decoder, committer)
         except AbortedError as error:
             self._aborts.pause_after(error)
             return False
-        parts.meter.judged_without_publishing(parts.engine.progress.judged - judged)
+        parts.meter.judged_without_publishing(len(messages), drifts)
         self._aborts.end()
         return True
 
@@ -196,7 +197,6 @@ class Owner:
     def _shadow(self) -> Iterator[Shadow | None]:
         parts = self._parts
         if not self._settings.shadow.enabled:
-            discard_shadows(parts.directory)
             yield None
             return
         with closing(Shadow(self._settings, parts.engine, parts.store, parts.directory, parts.metrics)) as shadow:

@@ -68,10 +68,10 @@ class ServiceParts:
 
     def catch_up(self) -> None:
         """Replay the changelog records that the state does not have yet."""
-        replay_changelog(self.follower(), self.life, self.metrics)
+        replay_changelog(self.follower(), self.life, self.meter)
 
 
-def replay_changelog(follower: ChangelogFollower, life: Life, metrics: Metrics) -> None:
+def replay_changelog(follower: ChangelogFollower, life: Life, meter: Meter) -> None:
     """Replay the changelog records that a state does not have yet, and report the progress.
 
     Raises:
@@ -85,7 +85,7 @@ def replay_changelog(follower: ChangelogFollower, life: Life, metrics: Metrics) 
 
     def report(left: int) -> None:
         nonlocal reported
-        metrics.changelog_records_remaining.set(left)
+        meter.following(follower.position, left)
         life.health.set_waiting_for(Awaited.REPLAY, advance.left(left) if left else "")
         if time.monotonic() - reported >= _REPORT_SECONDS:
             reported = time.monotonic()

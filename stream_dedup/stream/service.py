@@ -23,6 +23,7 @@ from stream_dedup.observe.memory import show_memory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.observe.watchdog import Watchdog
 from stream_dedup.settings import Settings, is_expression
+from stream_dedup.stream.commit.shadowing import discard_shadows
 from stream_dedup.stream.kafka.statistics import client_statistics
 from stream_dedup.stream.kafka.topics import Topics, state_topics
 from stream_dedup.stream.life import Life, stoppable
@@ -188,7 +189,8 @@ class Service:
             metrics.show_role("restoring")
             life.begin(Awaited.REPLAY)
             identity = topics.identity(names.changelog)
-            replay_changelog(ChangelogFollower(engine.state, reader, identity, life.heartbeat), life, metrics)
+            meter = Meter(metrics, engine)
+            replay_changelog(ChangelogFollower(engine.state, reader, identity, life.heartbeat), life, meter)
             parts = ServiceParts(
                 settings=settings,
                 metrics=metrics,
@@ -200,7 +202,7 @@ class Service:
                 names=names,
                 identity=identity,
                 reader=reader,
-                meter=Meter(metrics, engine),
+                meter=meter,
                 ownership=Ownership(settings, names.owner, digest),
                 upkeep=upkeep,
             )
@@ -213,6 +215,8 @@ class Service:
     def _take_roles(self, parts: ServiceParts, owner: Owner) -> None:
         stopping = self._life.stopping
         self._life.health.start()
+        if not self._settings.shadow.enabled:
+            discard_shadows(parts.directory)
         log.info("started", judged=parts.engine.progress.judged, idf_epoch=parts.engine.epoch.number)
         while not stopping.is_set():
             stand_by(parts)

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from stream_dedup.fingerprint.drift import Drift
 from stream_dedup.stream import protocol
 from stream_dedup.stream.commit import pipeline
 from stream_dedup.stream.protocol import Step
@@ -84,10 +85,10 @@ def _slow_down_replay(pause: float) -> None:
 def _halt_silence(gate: Path) -> None:
     commit, gates = pipeline.commit_without_publishing, [gate]
 
-    def halted(*given: Any, **named: Any) -> None:  # noqa: ANN401  # whatever it is given
+    def halted(*given: Any, **named: Any) -> Sequence[Drift]:  # noqa: ANN401  # whatever it is given
         if gates:
             _wait(gates.pop())
-        commit(*given, **named)
+        return commit(*given, **named)
 
     pipeline.commit_without_publishing = halted  # before the owner imports it from there
 

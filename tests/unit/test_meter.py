@@ -113,6 +113,45 @@ def test_probes_and_hits_are_those_of_the_tables(make_engine: Maker, texts: list
     assert (_value(metrics, "simhash_probes_total"), _value(metrics, "simhash_hits_total")) == (probes, hits)
 
 
+def test_what_is_judged_in_silence_is_counted(make_engine: Maker) -> None:
+    """Every message counts, also those without an article; so do commits and epochs, and the gauges follow."""
+    engine, judged = _flooded(make_engine)
+    metrics, drift = Metrics(), Drift(1, np.array([2, 4], np.int64))
+    meter = Meter(metrics, engine)
+    meter.judged_without_publishing(7, [])
+    meter.judged_without_publishing(3, [drift])
+    assert _value(metrics, "messages_silent_total") == 10
+    assert _value(metrics, "transactions_total", outcome="committed") == 2
+    assert _value(metrics, "epoch_drift_distance_count") == 2
+    assert _value(metrics, "state_articles_judged") == len(judged)
+    words = {word for place in range(5) for word in engine.fingerprinter.words(_LINE.format(place * 1111))}
+    assert 0 < (_value(metrics, "idf_vocabulary_words") or 0) <= len(words)
+
+
+def test_standby_shows_no_words_of_its_own(make_engine: Maker) -> None:
+    """The engine knows only those of the time when it last decided: 0 says that they are unknown."""
+    engine, _ = _flooded(make_engine)
+    metrics = Metrics()
+    meter, source = Meter(metrics, engine), cast("Source", _Input({}))
+    meter.tick(source)
+    assert (_value(metrics, "idf_vocabulary_words") or 0) > 0
+    meter.idle()
+    meter.following(12, 3)
+    assert _value(metrics, "idf_vocabulary_words") == _value(metrics, "idf_epoch") == 0
+    assert (_value(metrics, "changelog_position"), _value(metrics, "changelog_records_remaining")) == (12, 3)
+
+
+def test_rebalances_are_counted_up_to_the_end_of_a_source(make_engine: Maker) -> None:
+    """Closing a source revokes its partitions after the gauges were last brought up to date; the next counts anew."""
+    metrics = Metrics()
+    meter, first, second = Meter(metrics, make_engine()), _Input({}, rebalances=2), _Input({}, rebalances=1)
+    meter.tick(cast("Source", first))
+    first.rebalances = 3
+    meter.released(cast("Source", first))
+    meter.released(cast("Source", second))
+    assert _value(metrics, "rebalances_total") == 4
+
+
 # ------------------------------------------------------------------------------------------------ lag
 
 

@@ -80,9 +80,9 @@ class Rate:
         "Clusters whose canonical article was replaced.",
         "Many more than withdrawals: the article that `cluster.canonical` prefers often arrives late.",
     )
-    articles_silent = counter(
-        "articles",
-        "Articles that the group had already decided, judged again only to add them to the state.",
+    messages_silent = counter(
+        "messages",
+        "Messages that the group had already decided, judged again only to add them to the state.",
         "Grows: the state and its changelog were lost, or the settings have changed. Nothing is published until it "
         "stops growing.",
     )

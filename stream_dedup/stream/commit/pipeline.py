@@ -13,6 +13,7 @@ from stream_dedup.article import Article, Decision, Unjudged, Withdrawal, Withdr
 from stream_dedup.decode import Decoder, Reason, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.judged import Judged
+from stream_dedup.fingerprint.drift import Drift
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream import protocol
 from stream_dedup.stream.commit.committer import Committer
@@ -158,7 +159,7 @@ def commit_without_publishing(
     engine: Deduplicator,
     decoder: Decoder,
     committer: Committer,
-) -> None:
+) -> Sequence[Drift]:
     """Judge messages that the group has already decided: only the state changes, nothing is published.
 
     Args:
@@ -167,6 +168,9 @@ def commit_without_publishing(
         engine: decides.
         decoder: reads messages.
         committer: commits the change.
+
+    Returns:
+        How far fingerprints moved with each epoch that has begun.
 
     Raises:
         AbortedError: the transaction was aborted; nothing has changed.
@@ -180,6 +184,7 @@ def commit_without_publishing(
     behind = {place_of(message): offset_of(message) + 1 for message in messages}
     positions = identity_updates(identities, engine.positions(), ()) | behind
     committer.commit_alone(judged.change, positions)
+    return judged.drifts
 
 
 def _undecided(

@@ -17,6 +17,7 @@ from stream_dedup.stream.kafka.clients import (
     make_consumer,
     reading_error,
 )
+from stream_dedup.stream.kafka.headers import size_of
 from stream_dedup.stream.kafka.patience import Patience, watermarks
 from stream_dedup.stream.kafka.places import (
     Place,
@@ -91,7 +92,7 @@ class History:
             some = self._fetch()
             while messages := self._order.take(self._commit.articles - len(batch), self._ends.__contains__):
                 batch += messages
-                size += sum(map(len, messages))
+                size += sum(map(size_of, messages))
                 self.done += len(messages)
                 if len(batch) == self._commit.articles or size >= self._commit.bytes:
                     yield batch

@@ -36,6 +36,7 @@ from stream_dedup.stream.kafka.clients import (
     make_consumer,
     reading_error,
 )
+from stream_dedup.stream.kafka.headers import size_of
 from stream_dedup.stream.kafka.places import Place, offset_of, offsets_of, place_of, timestamp_of
 from stream_dedup.stream.kafka.topics import matching_topics
 
@@ -44,7 +45,7 @@ _PIECE_SECONDS = 0.01  # to collect messages before they are looked at
 _ANSWER_SECONDS = 2.0  # longest wait for the broker to say which topics or offsets there are
 _AGAIN_SECONDS = 10.0  # until it is asked again if it did not say
 _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
-_KEEP_ALIVE_SECONDS = 30.0  # between two signs of life to the group while a commit takes long
+_KEEP_ALIVE_SECONDS = 5.0  # between two signs of life to the group, and polls, while a commit takes long
 
 log = structlog.get_logger()
 
@@ -367,7 +368,7 @@ class Source:
             if offset > batch.newest.get(place, -1):
                 batch.newest[place], batch.last[place] = offset, message
                 batch.messages.append(message)
-                batch.size += len(message)
+                batch.size += size_of(message)
         added = len(batch.messages) - before
         if added and batch.due is None:
             batch.due = time.monotonic() + self._commit.interval_ms / 1000

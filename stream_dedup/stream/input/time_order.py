@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from confluent_kafka import Message, TopicPartition
 
+from stream_dedup.stream.kafka.headers import size_of
 from stream_dedup.stream.kafka.places import Place, place_of, timestamp_of
 
 _WAIT_SHARE = 0.1  # of a message's age, which it may wait at most
@@ -22,7 +23,7 @@ _TURN_SECONDS = 1.0  # what counts of it at most between two looks: in a long co
 _HELD_BYTES = 32 << 20  # of all partitions: one with more than its share is paused
 _LEAST_SHARE_BYTES = 1 << 20  # some fetches: a partition takes up to half a second to go on after a pause
 _RESUME_SHARE = 0.5  # of its share, at which it is resumed
-_MESSAGE_BYTES = 1 << 10  # what a message takes besides its value
+_MESSAGE_BYTES = 1 << 10  # what a message takes besides its content
 
 
 class Pausable(Protocol):
@@ -216,4 +217,4 @@ def _longest_wait(timestamp: float) -> float:
 
 
 def _size_of(message: Message) -> int:
-    return len(message) + _MESSAGE_BYTES
+    return size_of(message) + _MESSAGE_BYTES

@@ -23,6 +23,13 @@ def message_size(value: bytes | None, key: bytes | None, headers: Sequence[Heade
     return len(value or b"") + len(key or b"") + named
 
 
+def size_of(message: Message) -> int:
+    """Return the bytes of a message as it arrived: value, key and headers, unless these are unreadable."""
+    size = len(message) + len(message.key() or b"")
+    headers = _headers_of(message)
+    return message_size(None, None, headers) + size if headers else size
+
+
 def trace_headers(origin: Origin | None) -> Headers:
     """Return the trace context of the message that caused an output, as headers for the output."""
     return [*origin.trace.headers()] if origin is not None and origin.trace is not None else []

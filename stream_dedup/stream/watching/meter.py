@@ -5,11 +5,12 @@ Knows which event updates which metric; knows nothing of how they are shown.
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import numpy as np
 import structlog
+from prometheus_client import Gauge
 
 from stream_dedup.article import Withdrawn
 from stream_dedup.engine.dedup import Deduplicator
@@ -77,9 +78,19 @@ class Meter:
         stamps_ms = np.array([stamp_ms for stamp_ms in told if stamp_ms is not None], np.int64)
         metrics.decision_seconds.observe_all(np.maximum(0, time.time_ns() // 1_000_000 - stamps_ms) / 1000)
 
-    def judged_without_publishing(self, articles: int) -> None:
-        """Count articles that were judged only to add them to the state."""
-        self._metrics.articles_silent.inc(articles)
+    def judged_without_publishing(self, messages: int, drifts: Sequence[Drift]) -> None:
+        """Count a commit of messages that were judged only to add them to the state.
+
+        Args:
+            messages: how many there were.
+            drifts: of the epochs that have begun.
+        """
+        self._metrics.transactions.labels("committed").inc()
+        self._metrics.messages_silent.inc(messages)
+        for drift in drifts:
+            self._show_drift(drift)
+        self._show_epoch()
+        self.following(self._place(), 0)
 
     def aborted(self) -> None:
         """Count an aborted transaction."""
@@ -92,23 +103,31 @@ class Meter:
             self._gauges_at = now
             self._show_source(source)
             self._show_state()
+            self._show_epoch()
             self._show_place(self._place(), 0)
         if now - self._reported_at >= _REPORT_SECONDS:
             self._report(now, source)
 
     def idle(self) -> None:
         """Report that the input is not being read, or not any more."""
-        self._metrics.ready.set(0)
-        self._metrics.assigned_partitions.set(0)
+        metrics = self._metrics
+        # The engine looks at the words of the state again only when it is about to decide.
+        for gauge in (metrics.ready, metrics.assigned_partitions, *_of_epochs(metrics)):
+            gauge.set(0)
         self._show_lags({})
 
     def following(self, position: int, remaining: int) -> None:
         """Report how far the state has followed its changelog, and bring the gauges of the state up to date."""
         self._show_place(position, remaining)
         now = time.monotonic()
+        self._reported_at, self._reported_judged = now, self._engine.progress.judged
         if now - self._gauges_at >= _GAUGE_SECONDS:
             self._gauges_at = now
             self._show_state()
+
+    def released(self, source: Source) -> None:
+        """Count what has happened to a source up to its end."""
+        self._count_rebalances(source)
 
     def refresh(self) -> None:
         """Bring up to date what grows by itself; from one thread at a time, whatever the loop is doing."""
@@ -182,13 +201,16 @@ class Meter:
 
     def _show_source(self, source: Source) -> None:
         metrics = self._metrics
-        if source is not self._source:
-            self._source, self._rebalances = source, 0
-        metrics.rebalances.inc(source.rebalances - self._rebalances)
-        self._rebalances = source.rebalances
+        self._count_rebalances(source)
         metrics.assigned_partitions.set(len(source.assigned))
         metrics.ready.set(bool(source.assigned))
         self._show_lags(source.lag())
+
+    def _count_rebalances(self, source: Source) -> None:
+        if source is not self._source:
+            self._source, self._rebalances = source, 0
+        self._metrics.rebalances.inc(source.rebalances - self._rebalances)
+        self._rebalances = source.rebalances
 
     def _show_lags(self, lags: Mapping[Place, Lag]) -> None:
         gauge = self._metrics.consumer_lag_messages
@@ -202,9 +224,6 @@ class Meter:
     def _show_state(self) -> None:
         metrics, engine = self._metrics, self._engine
         progress = engine.progress
-        metrics.idf_epoch.set(engine.epoch.number)
-        metrics.idf_vocabulary_words.set(engine.vocabulary())
-        metrics.learnt_lines.set(engine.learnt_lines())
         shelf = engine.state.index.shelf
         metrics.index_runs.set(len(shelf.runs))
         metrics.index_run_bytes.set(sum(run.size for run in shelf.runs))
@@ -215,6 +234,12 @@ class Meter:
         metrics.window_generations.set(len(progress.generations))
         metrics.window_span_seconds.set(span_ms(progress) / 1000)
         metrics.stream_time_seconds.set(max(0, progress.stream_ms) / 1000)
+
+    def _show_epoch(self) -> None:
+        engine = self._engine
+        values = (engine.epoch.number, engine.vocabulary(), engine.learnt_lines())
+        for gauge, value in zip(_of_epochs(self._metrics), values, strict=True):
+            gauge.set(value)
 
     def _report(self, now: float, source: Source) -> None:
         judged = self._engine.progress.judged
@@ -228,3 +253,8 @@ class Meter:
             )
         self._reported_at, self._reported_judged = now, judged
         self._outcomes.clear()
+
+
+def _of_epochs(metrics: Metrics) -> tuple[Gauge, Gauge, Gauge]:
+    """Return the gauges of what begins with an epoch: its number, the words counted, and the lines learnt."""
+    return metrics.idf_epoch, metrics.idf_vocabulary_words, metrics.learnt_lines
