@@ -1,6 +1,6 @@
 """Finds the place names in a text: like numbers, they distinguish two bulletins written from the same template.
 
-Knows the names in jieba's dictionary and a list of others; knows nothing of geography, or of words.
+Knows the names in jieba's dictionary, a list of others and one of exceptions; knows nothing of geography, or of words.
 """
 
 from dataclasses import dataclass
@@ -30,8 +30,6 @@ from stream_dedup.text.texts import offsets_of
 _SHORTEST, _LONGEST = 2, 4  # characters of a name: longer names begin with a shorter one
 _TAG = "ns"
 _FILTER_BYTES = 1 << 17
-# Words that jieba calls places, but that name none: two bulletins of one template would share them.
-_NO_PLACES = frozenset({"两国", "外国", "多国", "大国", "城市", "东西", "太多", "上市", "深度", "青春"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +56,12 @@ def gazetteer() -> Gazetteer:
 
 
 def place_names() -> list[str]:
-    """Return the place names of 2 to 4 characters, simplified: those of jieba's dictionary and of `place_names.txt`."""
-    others = read_words(Path(__file__).with_name("place_names.txt"))
-    return sorted((_names_in_dictionary() - _NO_PLACES).union(others))
+    """Return the place names of 2 to 4 characters, simplified.
+
+    They are those of jieba's dictionary without those of `no_places.txt`, and those of `place_names.txt`.
+    """
+    exceptions, others = (read_words(Path(__file__).with_name(name)) for name in ("no_places.txt", "place_names.txt"))
+    return sorted(_names_in_dictionary().difference(exceptions).union(others))
 
 
 def _names_in_dictionary() -> set[str]:

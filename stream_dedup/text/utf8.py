@@ -5,7 +5,7 @@ Knows UTF-8; knows nothing of what the lines mean.
 
 from pathlib import Path
 
-# Advice on a file that is not.
+# Advice on a file in another encoding.
 TO_UTF8 = "convert GBK with iconv -f gb18030 -t utf-8, UTF-16 with iconv -f utf-16 -t utf-8"
 
 

@@ -57,6 +57,25 @@ def test_worked_contents(text: str, left: str) -> None:
     assert (content.strip(), bare) == (left, False)
 
 
+@pytest.mark.parametrize(
+    "news",
+    [
+        "两家公司因未经许可使用他人字号对簿公堂，法院一审判赔一百万元。",
+        "公司郑重声明上述报道失实，并表示将追究造谣者的责任。",
+        "地铁今起支持扫描二维码过闸，老年卡照常刷卡。",
+        "不少网友评论说今年的月饼小了一圈，店家回应称规格没变。",
+        "小学要求家长下载APP打卡做作业，教育局回应：已叫停。",
+        "首批欠薪企业名单公布，更多内容将于下周一发布。",
+        "去年全国反假货币举报电话接听量同比增加三成。",
+        "网店未经授权销售音像作品，著作权归谁成为庭审焦点。",
+        "客服说公司已关注我们收到的投诉，点击进入官网可查进度。",
+    ],
+)
+def test_news_about_what_sites_say_is_content(news: str) -> None:
+    """A phrase must be what only a site says about its article, not what may be reported."""
+    assert _content(news) == (_NORMAL(news), False)
+
+
 def test_phrases_of_which_nothing_is_left_are_none() -> None:
     """A phrase that consists only of tags or invisible characters removes nothing."""
     texts = _NORMAL.all(["今天下雨。责任编辑：王芳"])

@@ -21,7 +21,7 @@ _PACKAGE = Path(__file__).parents[2]
 # Results depend on these and on all that they import. Segmenters are loaded by name, so no import leads to them.
 _COMPUTING = ("evaluate/runner/jobs.py", "evaluate/registry.py", "evaluate/segmenters/*.py")
 _LISTS = ("boilerplate.txt", "marker_words.txt", "stop_words.txt")
-_OTHER_DATA = ("evaluate/segmenters/java.lock.toml", "fingerprint/place_names.txt")
+_OTHER_DATA = ("evaluate/segmenters/java.lock.toml", "fingerprint/no_places.txt", "fingerprint/place_names.txt")
 # Libraries that every result may depend on; those of one segmenter are its own, see `Segmenter.versions`.
 _LIBRARIES = ("jieba", "numba", "numpy", "opencc", "rjieba", "scikit-learn", "scipy")
 
