@@ -46,17 +46,23 @@ def check_type(of: object, name: str, kind: type, wanted: str) -> None:
         raise TypeError(f"{_field(of, name)}: it must be {wanted} or None")
 
 
-def check_whole(of: object, name: str, wanted: str) -> None:
-    """Check that an attribute is None or an integer; NumPy's becomes Python's. See `check_type`.
+def check_whole(of: object, name: str, wanted: str, *, optional: bool = True) -> None:
+    """Check that an attribute is an integer; NumPy's becomes Python's.
+
+    Args:
+        of: the object, which may have an attribute `id`.
+        name: of the attribute.
+        wanted: what it must be, in words.
+        optional: whether it may be None.
 
     Raises:
         TypeError: it is neither.
     """
     value = getattr(of, name)
-    if type(value) is int or value is None:
+    if type(value) is int or (optional and value is None):
         return
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{_field(of, name)}: it must be {wanted} or None")
+        raise TypeError(f"{_field(of, name)}: it must be {wanted}{' or None' if optional else ''}")
     object.__setattr__(of, name, int(value))
 
 

@@ -42,8 +42,9 @@ class Origin:
 
     def __post_init__(self) -> None:
         check_texts(self, ("topic",))
-        for name in ("partition", "offset", "timestamp_ms"):
-            check_whole(self, name, "a whole number")
+        for name in ("partition", "offset"):
+            check_whole(self, name, "a whole number", optional=False)
+        check_whole(self, "timestamp_ms", "a whole number, milliseconds since 1970 in UTC,")
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Tally:
     Attributes:
         candidates: entries compared, by the kind of key that found them, int64, shape (3,).
         confirmed: those of them that matched, shape (3,).
-        hot_keys: keys looked up whose posting lists are full, by kind, shape (3,); a content key holds only one entry.
+        hot_keys: keys looked up whose posting lists are full, by kind, shape (3,).
         longest_lists: articles under the fullest key looked up, by kind, shape (3,).
         probes: keys of the SimHash tables looked up.
         hits: those of them under which there are entries.

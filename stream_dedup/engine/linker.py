@@ -13,7 +13,7 @@ from stream_dedup.engine.clusters import Member
 from stream_dedup.engine.compare import RELATIONS
 from stream_dedup.engine.links import JudgedRun, Links, Matched
 from stream_dedup.engine.matching import SKIP
-from stream_dedup.engine.members import ClusterChanges, member_of
+from stream_dedup.engine.members import ClusterChanges, member_of, time_of
 from stream_dedup.engine.versions import Version
 from stream_dedup.engine.window import Moment
 from stream_dedup.index.entries.entries import BARE, COMPARABLE, IN_TABLES, UNSEGMENTED
@@ -114,7 +114,7 @@ class Linker:
         """Record a copy whose id was not seen before: nearly all copies are of this kind."""
         article, cluster, indexed = self._run.articles[place], match.cluster, self._indexed[place]
         number = NOT_INDEXED
-        if indexed or self._book.wants_reserve(cluster, self._moment(place)):
+        if indexed or self._wants_reserve(place, cluster):
             number = self._add(place, cluster, indexed=indexed)
         seen, characters = seen_ms(article.origin, article.published_ms), len(article.body)
         name = self._run.prior_versions.names[place]
@@ -225,7 +225,12 @@ class Linker:
         if self._indexed[place] or (before is not None and _in_reserve(before)):
             return True
         kept = before is not None and before.entry != NOT_INDEXED
-        return not kept and self._book.wants_reserve(cluster, self._moment(place))
+        return not kept and self._wants_reserve(place, cluster)
+
+    def _wants_reserve(self, place: int, cluster: int) -> bool:
+        article = self._run.articles[place]
+        own_ms = time_of(article.published_ms, seen_ms(article.origin, article.published_ms))
+        return self._book.wants_reserve(cluster, own_ms, self._moment(place))
 
     def _add(self, place: int, cluster: int, *, indexed: bool) -> int:
         """Add the entry of an article and return its number."""

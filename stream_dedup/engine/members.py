@@ -85,15 +85,21 @@ class ClusterChanges:
         """Record why an article joined a cluster; see `index.records.joins`."""
         self._joins[key] = packed
 
-    def wants_reserve(self, number: int, moment: Moment) -> bool:
+    def wants_reserve(self, number: int, own_ms: int, moment: Moment) -> bool:
         """Tell whether the entry of another copy is worth keeping.
 
-        It would be needed if the newest entry in the index were withdrawn, unless another is remembered about as long.
+        It would be needed if the newest entry in the index were withdrawn, unless another is remembered about as long,
+        or about as long as it would be itself.
+
+        Args:
+            number: number of the cluster.
+            own_ms: the copy's time, see `time_of`.
+            moment: the current moment.
         """
         cluster = self.cluster(number)
         kept = [member for member in cluster.members if member.entry != NOT_INDEXED] if cluster else []
         newest = max([_time(member) for member in kept if member.active], default=UNKNOWN_TIME)
-        return sum([_time(member) >= newest - moment.renewal_ms for member in kept]) <= _MOST_IN_RESERVE
+        return sum([_time(member) >= min(newest, own_ms) - moment.renewal_ms for member in kept]) <= _MOST_IN_RESERVE
 
     def join(
         self, number: int, founder: str, founding: int, member: Member, old: ArticleRecord | None, moment: Moment
@@ -265,10 +271,13 @@ def _succession(old: str, new: str, reason: SuccessionReason) -> Succession:
     return Succession(id_of(old), id_of(new), reason, scope_of(new))
 
 
-def _time(member: Member) -> int:
+def time_of(published_ms: int | None, seen_ms: int | None) -> int:
     """Return when an article was published, or else seen; by that its entry is remembered, unless it came late."""
-    times = member.published_ms, member.seen_ms
-    return next((time for time in times if time is not None), UNKNOWN_TIME)
+    return next((time for time in (published_ms, seen_ms) if time is not None), UNKNOWN_TIME)
+
+
+def _time(member: Member) -> int:
+    return time_of(member.published_ms, member.seen_ms)
 
 
 def member_of(name: str, record: ArticleRecord | None, entry: int, *, active: bool) -> Member:

@@ -75,7 +75,7 @@ class RunPositions:
             return fresh_start(len(self._paths))
         kept = {name: known[f"{self._out}/{name}", 0] for name in NAMES}
         fault = self._fault(known)
-        if stage == _FINISHED and (fault or not self._holds(kept)):
+        if stage == _FINISHED and (fault or self._has_more(known) or not self._holds(kept)):
             return fresh_start(len(self._paths))
         if fault:
             raise FileFormatError(fault)
@@ -127,6 +127,12 @@ class RunPositions:
                     "was judged before"
                 )
         return ""
+
+    def _has_more(self, known: Positions) -> bool:
+        """Return whether a file without records may have some now."""
+        return any(
+            size and not known[name, _RECORDS] for name, (size, _) in zip(self._inputs, self._identities, strict=True)
+        )
 
     def _holds(self, kept: Mapping[str, int]) -> bool:
         """Return whether the result files have these lengths."""

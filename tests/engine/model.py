@@ -299,7 +299,11 @@ class Model:
         if stale is not None:
             self._entries.remove(stale)
             entries = [entry for entry in entries if entry is not stale]
-        if indexed or stale is not None or (self._wants_reserve(group) and (old is None or old.entry is None)):
+        if (
+            indexed
+            or stale is not None
+            or (self._wants_reserve(group, _time(member)) and (old is None or old.entry is None))
+        ):
             member.entry = _Entry(article.id, article.body, window, number, indexed)
             if best is not None and indexed:
                 member.entry.variant, member.entry.sealed = drifted or best.variant, sealed
@@ -353,11 +357,14 @@ class Model:
         numbers = _rounded(measures(article.body, kept.body)[1:])
         return ("decision", article.id, *named, *numbers, None)
 
-    def _wants_reserve(self, group: _Cluster | None) -> bool:
-        """Tell whether one more text is to be kept: besides the newest in the index there is none of about its age."""
+    def _wants_reserve(self, group: _Cluster | None, own: float) -> bool:
+        """Tell whether one more text is to be kept: besides the newest in the index there is none of about its age.
+
+        One that is older itself is kept only if there is none of about its own.
+        """
         kept = [one for one in group.members if one.entry is not None] if group else []
         newest = max((_time(one) for one in kept if one.entry and one.entry.active), default=-math.inf)
-        return sum(_time(one) >= newest - self.settings.window.days * DAY / 8 for one in kept) <= _IN_RESERVE
+        return sum(_time(one) >= min(newest, own) - self.settings.window.days * DAY / 8 for one in kept) <= _IN_RESERVE
 
     def _stays(self, record: _Record, best: _Entry | None, home: int | None) -> bool:
         """A copy stays among the copies of the same article; a text of its own, with the cluster that has its name."""

@@ -4,6 +4,7 @@ Knows outcomes, clusters and announcements; random streams are in test_random_wa
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from stream_dedup import Deduplicator
 from stream_dedup.article import Decision, Unjudged, Withdrawal, Withdrawn
 from stream_dedup.engine.clusters import MOST_MEMBERS
 from stream_dedup.index.stores.store import Family
-from tests.engine.model import BEGIN, DAY, HOUR, Item, article, engine_settings
+from tests.engine.model import BEGIN, DAY, HOUR, Item, article, engine_settings, text
 
 _SETTINGS = engine_settings(2)
 _URL = "https://u.example/1"
@@ -303,6 +304,31 @@ def test_a_story_outlives_the_copy_that_kept_it_in_the_index(
         process(leaves)
         late = copied[-1] + 16 * 7 / 8
         assert process(article("d", at=_day(late) - 1)) == ["d exact of a"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("leaves", ["withdrawn", "moved"])
+@pytest.mark.parametrize("body", ["今天真的好开心", text(0, 0)], ids=["short", "long"])
+def test_original_is_found_once_its_newest_indexed_copy_is_gone(leaves: str, body: str, *, whole: bool) -> None:
+    """Also a text so short that it has no key but the hash of all of it: the lost copy's posting hides nothing."""
+    other: Item = Withdrawal("b") if leaves == "withdrawn" else article("b", 1, at=_day(3.5))
+    with Deduplicator(settings=_LONG) as engine:
+        process = Process(engine, whole=whole)
+        told = process(
+            *(replace(article(name, at=_day(day)), body=body) for name, day in (("a", 0.0), ("b", 3.0))),
+            other,
+            replace(article("c", at=_day(4)), body=body),
+        )
+    assert (told[1], told[3]) == ("b exact of a", "c exact of a")
+
+
+@pytest.mark.parametrize("days", [0.0, 1.0, 3.0, 10.0])
+def test_one_copy_is_in_reserve_however_old_the_copies_are(days: float) -> None:
+    """The index grows with the stories, not with the copies, even if today's article was read before older ones."""
+    with Deduplicator(settings=_LONG) as engine:
+        copies = [article(f"c{n}", at=_day(20), lag=round(days * DAY) + n) for n in range(40)]
+        engine.process([article("a", at=_day(20)), *copies])
+        assert len(list(engine.state.store.items(Family.ENTRIES))) <= 3
 
 
 def test_canonical_articles_may_be_withdrawn_one_after_another() -> None:

@@ -93,6 +93,8 @@ def test_origin_has_whole_numbers() -> None:
     """The error names the field; an origin has no id of its own."""
     with pytest.raises(TypeError, match=r"^partition of an origin is 'x', of type str: it must be a whole number"):
         Origin("in", "x", 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^offset of an origin is None, of type NoneType: it must be a whole number$"):
+        Origin("in", 0, None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^topic of an origin is 5, of type int: it must be a string"):
         Origin(5, 0, 1)  # type: ignore[arg-type]
 

@@ -290,18 +290,22 @@ def test_finished_run_has_nothing_left_to_do(
         assert _found(out) == before
 
 
-@pytest.mark.parametrize("other", ["files", "content", "results", "settings"])
+@pytest.mark.parametrize("other", ["files", "content", "filled", "results", "settings"])
 def test_finished_run_is_not_taken_for_another(
     other: str, files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
 ) -> None:
     """A run that differs in something is a new one, for which the results are in the way."""
     out, state, settings = tmp_path / "out", tmp_path / "state", _SETTINGS
     own = [Path(shutil.copy2(file, tmp_path / file.name)) for file in files]
+    own.append(tmp_path / "empty.jsonl")
+    own[-1].touch()
     _run(own, out, engine_in(state))
     if other == "files":
         own = own[:1]
     elif other == "content":
         own[0].write_bytes(own[0].read_bytes() + b"{}\n")
+    elif other == "filled":
+        own[-1].write_bytes(b"{}\n")
     elif other == "results":
         (out / "links.jsonl").write_bytes(b"")
     else:

@@ -18,6 +18,7 @@ from stream_dedup.settings import ClusterSettings
 _FORMAT = EntryFormat(16, 4, 4, LandmarkRule(2, 24, 4))
 _LIVE = [0, 1]
 _NOW = Moment(100, 0)
+_LATER = 1 << 60  # of a copy that is newer than all others
 
 
 def _record(
@@ -80,9 +81,9 @@ def test_reserve_is_wanted_until_there_is_one() -> None:
     store = MemoryStore()
     book = _book(store)
     book.records.note("a", _record((0,)))
-    assert book.wants_reserve(0, _NOW)
+    assert book.wants_reserve(0, _LATER, _NOW)
     book.join(0, "a", 0, member_of("b", _record(), 1, active=False), None, _NOW)
-    assert not book.wants_reserve(0, _NOW)
+    assert not book.wants_reserve(0, _LATER, _NOW)
 
 
 def test_leaving_canonical_article_is_succeeded_and_the_reserve_activated() -> None:

@@ -41,7 +41,7 @@ const CHINESE = {
   compareWith: "与哪一篇比较（id）", latest: "最新链接", noLinks: "还没有链接。", chosen: "文章", chooseOne:
   "选择一条最新链接，或按 id 查询：怎样判定、为什么、同一报道还出现在哪里。",
   similar: "这段文字像什么？", pasteText: "粘贴一段文字：与已判定的全部文章比较，不会被记住。",
-  source: "来源", sourceLabel: "来源", compare: "比较", runs: "服务运行中", waits: "服务在等待：{0}", rests: "服务没有应答，显示的是它的状态目录",
+  source: "来源", sourceLabel: "来源", compare: "比较", runs: "服务运行中", waits: "服务在等待：{0}", rests: "服务没有应答，显示的是它已保存的状态",
   noApi: "API 没有应答", wantsToken: "API 需要令牌", version: "版本 {0} · IDF 纪元 {1} · {2} 个条目",
   looking: "查询中……", unique: "“{0}”是新文章：与已知的都不相像。", uniqueRelation: "“{0}”作为新文章发出：{1}。",
   duplicate: "“{0}”是“{1}”的副本。", duplicateForgotten: "“{0}”是一篇已被遗忘的文章的副本。",
@@ -58,10 +58,10 @@ const CHINESE = {
   timelineLabel: "簇内文章的时间分布，{0} 至 {1}：每段最多 {2} 篇", moreMembers: "还有 {0} 篇",
   wouldBe: "会判为重复：与“{0}”。", wouldBeUnique: "会判为新文章。", likeNothing: "与已知的文章都不相像。",
   noCopy: "不是副本", too_little: "共有的太少", too_short: "太短", template: "数字或地名不同", no_content: "没有内容",
-  unseen: "最新的 {0} 个条目尚未检索到。", unknownSource: "来源不明",
+  unseen: "最新的 {0} 个条目暂时还不能检索。", unknownSource: "来源不明",
   new: "新", exact: "相同", near: "近似", contained: "被包含", contains: "包含", revision: "修订",
   redelivery: "重发", withdrawn: "撤回", succession: "更替",
-  content: "全文", landmark: "地标", simhash: "SimHash", id: "id", blank: "文字是空白的，没有可比较的内容。",
+  content: "内容哈希", landmark: "地标", simhash: "SimHash", id: "id", blank: "文字是空白的，没有可比较的内容。",
 };
 
 const chinese = navigator.language.toLowerCase().startsWith("zh");

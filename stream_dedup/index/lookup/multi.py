@@ -23,12 +23,15 @@ from stream_dedup.settings import EngineSettings
 from stream_dedup.text.texts import offsets_of
 
 _CHUNK = 4_096  # entries read at once
+# A story has at most so many entries within a window, each an eighth of it newer than the last. One that was withdrawn
+# or edited is listed until it expires; short texts have no other key under which the others are found.
+_CONTENT_CAP = 8
 
 
 def posting_kinds(settings: EngineSettings) -> tuple[PostingKind, ...]:
     """Return the kinds of posting lists: of contents, of landmarks and of the tables."""
     return (
-        PostingKind("contents", cap=1),
+        PostingKind("contents", _CONTENT_CAP),
         PostingKind("landmarks", settings.landmarks.cap, "size"),
         PostingKind("tables", settings.simhash.bucket_cap, "fingerprint"),
     )

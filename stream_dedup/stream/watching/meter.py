@@ -180,7 +180,7 @@ class Meter:
         for source, found, confirmed in zip(SOURCES, tally.candidates, tally.confirmed, strict=True):
             metrics.candidates.labels(source).inc(int(found))
             metrics.candidates_confirmed.labels(source).inc(int(confirmed))
-        # The lists of contents have room for one entry: they are always full, and no worse for it.
+        # A full list of contents hides nothing: its entries have the same text.
         for kind in (LANDMARK, SIMHASH):
             metrics.hot_keys.labels(SOURCES[kind]).inc(int(tally.hot_keys[kind]))
             metrics.longest_list_articles.labels(SOURCES[kind]).set(int(tally.longest_lists[kind]))

@@ -114,9 +114,15 @@ def test_page_speaks_chinese_to_chinese_browsers(locale: str, site: Site, browse
         (
             "zh-CN",
             "waiting for the changelog to be replayed: 1,234 of 5,000 records left",
-            "服务在等待：重放变更日志（1,234）",
+            "服务在等待：重放变更日志（剩 1,234，共 5,000）",
         ),
-        ("zh-CN", f"waiting for {Awaited.STATE}", "服务在等待：读取状态目录，首次启动时还要编译循环"),
+        (
+            "zh-CN",
+            "waiting for decided messages to be judged again: 7 of 90 messages left, about 3 min",
+            "服务在等待：重新判定消费组已判定的文章（剩 7，共 90，约 3 分钟）",
+        ),
+        ("zh-CN", "waiting for the changelog to be replayed: 12 records left", "服务在等待：重放变更日志（12）"),
+        ("zh-CN", f"waiting for {Awaited.STATE}", "服务在等待：读取状态目录，首次启动时还要编译计算函数"),
         ("zh-CN", "waiting for something new", "服务在等待：something new"),
     ],
 )
