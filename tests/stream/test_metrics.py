@@ -124,9 +124,11 @@ def test_articles_are_counted_by_topic(shown: Shown) -> None:
 
 
 def test_commits_are_told_in_bytes(shown: Shown) -> None:
-    """The bytes of all commits are those of all message values."""
-    sent = sum(len(message.value or b"") for messages in shown.sent.values() for message in messages)
-    assert shown.metrics.series("commit_bytes_sum") == [sent]
+    """The bytes of all commits are those of all messages, keys and values; none has headers."""
+    sent = [message for messages in shown.sent.values() for message in messages]
+    assert not any(message.headers for message in sent)
+    size = sum(len(message.value or b"") + len(message.key or b"") for message in sent)
+    assert shown.metrics.series("commit_bytes_sum") == [size]
 
 
 def test_clients_tell_what_they_have_sent_and_received(shown: Shown, bootstrap: str) -> None:

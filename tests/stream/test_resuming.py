@@ -144,7 +144,7 @@ def test_lost_state_and_changelog_are_made_again_in_silence(bootstrap: str, tmp_
     produce(bootstrap, topics.input, [*stock.copies("abc"), *stock.articles("d")])
     with Service(tmp_path, bootstrap, topics) as service:
         outputs = collect(bootstrap, topics, 14, service)
-        silent = service.metrics().by("articles_silent_total")
+        silent = service.metrics().by("messages_silent_total")
         service.stop()
     assert [event["messages"] for event in service.events("judged_again_in_silence")] == [6]
     assert silent == {(): 6}

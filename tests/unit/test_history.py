@@ -33,6 +33,12 @@ class _Message:
     def offset(self) -> int:
         return self._offset
 
+    def key(self) -> None:
+        """Return nothing, as for a message without a key."""
+
+    def headers(self) -> None:
+        """Return nothing, as for a message without headers."""
+
     def __len__(self) -> int:
         return self._size
 
