@@ -147,8 +147,8 @@ def test_rebalances_are_counted_up_to_the_end_of_a_source(make_engine: Maker) ->
     meter, first, second = Meter(metrics, make_engine()), _Input({}, rebalances=2), _Input({}, rebalances=1)
     meter.tick(cast("Source", first))
     first.rebalances = 3
-    meter.released(cast("Source", first))
-    meter.released(cast("Source", second))
+    meter.count_rebalances(cast("Source", first))
+    meter.count_rebalances(cast("Source", second))
     assert _value(metrics, "rebalances_total") == 4
 
 

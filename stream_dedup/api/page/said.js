@@ -30,9 +30,10 @@ const chinese = locale.startsWith("zh");
 
 /** Return how much is left, from the end of a probe's text: a number, or "12 of 20 records left, about 3 min". */
 function remaining(line) {
-  const [, left, , all, , time, unit] = line.match(/(\d[\d,]*)( of (\d[\d,]*))?(.* about (\d+) (\w+))?/) ?? [];
-  if (!left) return "";
-  return `（${[all ? `剩 ${left}，共 ${all}` : left, time && `约 ${time} ${UNITS[unit] ?? unit}`].filter(Boolean).join("，")}）`;
+  const parts = line.match(/(?<left>\d[\d,]*)( of (?<all>\d[\d,]*))?(.* about (?<time>\d+) (?<unit>\w+))?/)?.groups;
+  if (!parts) return "";
+  const { left, all, time, unit } = parts;
+  return `（${all ? `剩 ${left}，共 ${all}` : left}${time ? `，约 ${time} ${UNITS[unit]}` : ""}）`;
 }
 
 /** Return what a service waits for, from the text of its probe. */

@@ -54,6 +54,7 @@ class _Waiting(NamedTuple):
     timestamp: float  # milliseconds since 1970
     nth: int  # of the messages with this timestamp in its partition
     due: float  # by `time.monotonic`: from then on it does not wait for other partitions
+    size: int  # in bytes of memory
     message: Message
 
 
@@ -80,15 +81,16 @@ class _Queue:
         else:
             self.newest, self.nth = timestamp, 0
         due = time.monotonic() + _longest_wait(self.newest) if bounded else inf
-        self.waiting.append(_Waiting(self.newest, self.nth, due, message))
-        self.size += _size_of(message)
+        size = size_of(message) + _MESSAGE_BYTES
+        self.waiting.append(_Waiting(self.newest, self.nth, due, size, message))
+        self.size += size
         self.silent_since = None
 
     def pop(self) -> Message:
         """Return the first message."""
-        message = self.waiting.popleft().message
-        self.size -= _size_of(message)
-        return message
+        first = self.waiting.popleft()
+        self.size -= first.size
+        return first.message
 
 
 class TimeOrder:
@@ -214,7 +216,3 @@ def _longest_wait(timestamp: float) -> float:
     """Return for how many seconds a message with a timestamp may wait from now on."""
     age = time.time() - timestamp / 1000
     return _WAIT_SHARE * age if age > _FRESH_SECONDS else 0.0
-
-
-def _size_of(message: Message) -> int:
-    return size_of(message) + _MESSAGE_BYTES

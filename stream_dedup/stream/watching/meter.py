@@ -125,9 +125,12 @@ class Meter:
             self._gauges_at = now
             self._show_state()
 
-    def released(self, source: Source) -> None:
-        """Count what has happened to a source up to its end."""
-        self._count_rebalances(source)
+    def count_rebalances(self, source: Source) -> None:
+        """Count the rebalances of a source since the last call; closing it is the last of them."""
+        if source is not self._source:
+            self._source, self._rebalances = source, 0
+        self._metrics.rebalances.inc(source.rebalances - self._rebalances)
+        self._rebalances = source.rebalances
 
     def refresh(self) -> None:
         """Bring up to date what grows by itself; from one thread at a time, whatever the loop is doing."""
@@ -201,16 +204,10 @@ class Meter:
 
     def _show_source(self, source: Source) -> None:
         metrics = self._metrics
-        self._count_rebalances(source)
+        self.count_rebalances(source)
         metrics.assigned_partitions.set(len(source.assigned))
         metrics.ready.set(bool(source.assigned))
         self._show_lags(source.lag())
-
-    def _count_rebalances(self, source: Source) -> None:
-        if source is not self._source:
-            self._source, self._rebalances = source, 0
-        self._metrics.rebalances.inc(source.rebalances - self._rebalances)
-        self._rebalances = source.rebalances
 
     def _show_lags(self, lags: Mapping[Place, Lag]) -> None:
         gauge = self._metrics.consumer_lag_messages
