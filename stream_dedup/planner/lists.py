@@ -19,8 +19,9 @@ from stream_dedup.index.lookup.plan import TablePlan
 from stream_dedup.index.lookup.probing import TABLE_KEY_BITS
 from stream_dedup.index.runs.blocks import KEY_BITS, block_bits_of, block_start, layout_of
 from stream_dedup.index.runs.bloom import BITS_SET, LINE_BITS, filter_bytes
+from stream_dedup.index.runs.schedule import LARGEST_ENTRIES, sizes_after
 from stream_dedup.index.runs.section import FENCE_BYTES
-from stream_dedup.index.runs.shelf import FAN_OUT, LARGEST_ENTRIES, YOUNG_ENTRIES
+from stream_dedup.index.runs.shelf import YOUNG_ENTRIES
 from stream_dedup.settings import EngineSettings
 
 GENERATIONS = GENERATIONS_PER_WINDOW + 1  # live ones: those that make up a window, and one that is being written to
@@ -28,6 +29,7 @@ TYPICAL_GRAMS = 920  # distinct n-grams of an article with 38 landmarks, the mea
 # On 18,000 labelled articles, a landmark was new with probability (1 + t / 32,000)^-0.065 after t landmarks.
 NEW_SCALE, NEW_DECAY = 32_000.0, 0.065
 _MOST_IN_LINE = 2 * LINE_BITS  # keys; in practice no line gets more
+_FULL_ENTRIES = sizes_after(LARGEST_ENTRIES // YOUNG_ENTRIES)[0] * YOUNG_ENTRIES  # of a run that is merged no more
 
 
 class Packed(NamedTuple):
@@ -117,22 +119,17 @@ def others_of(settings: EngineSettings) -> Iterator[Lists]:
 def runs_of(entries: float) -> tuple[Runs, ...]:
     """Return the runs by size, once all generations are full and all due merges are done."""
     generation, closed = round(entries / GENERATIONS), GENERATIONS - 1
-    of_closed = (
-        Runs(LARGEST_ENTRIES, closed * (generation // LARGEST_ENTRIES)),
-        Runs(generation % LARGEST_ENTRIES, closed),
-    )
-    return tuple(runs for runs in (*of_closed, *_open_runs(generation)) if runs.entries and runs.number)
+    full = max(0, -(-(generation - LARGEST_ENTRIES) // _FULL_ENTRIES))
+    rest = generation - full * _FULL_ENTRIES
+    runs = (Runs(_FULL_ENTRIES, GENERATIONS * full), Runs(rest, closed), *_open_runs(rest))
+    return tuple(some for some in runs if some.entries and some.number)
 
 
 def _open_runs(entries: int) -> Iterator[Runs]:
-    """Yield the runs of the generation being written to: fewer of each size than it takes to merge them."""
-    size = YOUNG_ENTRIES
-    while size * FAN_OUT <= LARGEST_ENTRIES:
-        size *= FAN_OUT
-    while size >= YOUNG_ENTRIES:
-        yield Runs(size, entries // size)
-        entries, size = entries % size, size // FAN_OUT
-    yield Runs(entries, 1)  # not in a run yet, but soon
+    """Yield the runs of the generation being written to that are not full."""
+    for units in sizes_after(entries // YOUNG_ENTRIES):
+        yield Runs(units * YOUNG_ENTRIES, 1)
+    yield Runs(entries % YOUNG_ENTRIES, 1)  # not in a run yet, but soon
 
 
 @lru_cache(maxsize=4096)
@@ -142,9 +139,17 @@ def packed(lists: Lists, entries: int) -> Packed:
     layout = layout_of((0, entries), block_bits_of(postings), KEY_BITS - lists.key_bits, lists.detail_bytes)
     # A filter is sized before it is known how many keys the merged runs have in common.
     frozen = entries <= YOUNG_ENTRIES
-    most = postings if frozen else FAN_OUT * lists.keys(entries / FAN_OUT)
+    most = postings if frozen else sum(map(lists.keys, _merged_into(entries)))
     size, blocks = filter_bytes(round(most)), 1 << layout.block_bits
     return Packed(blocks, block_start(layout, postings, blocks), size, false_positive_rate(8 * size / keys))
+
+
+def _merged_into(entries: int) -> Iterator[int]:
+    """Yield the sizes of the runs that one of so many entries was last merged from: all but the newest were there."""
+    units = (entries - 1) // YOUNG_ENTRIES
+    for size in sizes_after(units):
+        yield size * YOUNG_ENTRIES
+    yield entries - units * YOUNG_ENTRIES
 
 
 def false_positive_rate(bits: float) -> float:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from stream_dedup import Deduplicator, EngineSettings
 from stream_dedup.article import Withdrawal
 from stream_dedup.engine.integrity import Integrity
-from stream_dedup.index.runs import shelf
+from stream_dedup.index.runs import schedule, shelf
 from stream_dedup.index.stores.store import Family, FileStore, MemoryStore, StoreError, Write
 from stream_dedup.text.learnt import learn_rule_of
 from tests.engine.durable import Log, restored, shown_lists, written
@@ -43,7 +43,7 @@ def _small_runs(young: int) -> Iterator[None]:
     """Make the smallest runs this small, and the largest sixteen times as large."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shelf, "YOUNG_ENTRIES", young)
-        patch.setattr(shelf, "LARGEST_ENTRIES", 16 * young)
+        patch.setattr(schedule, "LARGEST_ENTRIES", 16 * young)
         yield
 
 

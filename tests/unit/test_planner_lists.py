@@ -1,7 +1,5 @@
 """The planner's posting lists have the runs, blocks, filters and fences of real runs."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
@@ -14,11 +12,11 @@ from stream_dedup.index.lookup.probing import TABLE_KEY_BITS, table_keys
 from stream_dedup.index.records.ledger import Generation, Progress
 from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.bloom import put_in_filter
-from stream_dedup.index.runs.merging import merge_runs
 from stream_dedup.index.runs.postings import PostingKind
-from stream_dedup.index.runs.run import Run, RunWriter, bounds_of, open_run
+from stream_dedup.index.runs.run import Run
+from stream_dedup.index.runs.schedule import LARGEST_ENTRIES
 from stream_dedup.index.runs.section import mark_present
-from stream_dedup.index.runs.shelf import LARGEST_ENTRIES, YOUNG_ENTRIES, Shelf
+from stream_dedup.index.runs.shelf import YOUNG_ENTRIES, Shelf
 from stream_dedup.index.stores.store import MemoryStore
 from stream_dedup.planner.lists import (
     GENERATIONS,
@@ -92,33 +90,21 @@ def test_contents_and_landmarks_take_what_is_planned(entries: int) -> None:
 
 
 def _run(keys: U64, details: U64, kind: PostingKind) -> Run:
-    """Return a closed run of entries under keys of shape (n, k): frozen or, if it is larger, merged from four."""
-    store = MemoryStore()
-    count = 1 if len(keys) <= YOUNG_ENTRIES else 4
-    bounds = np.linspace(0, len(keys), count + 1).astype(int).tolist()
-    parts = [_frozen(store, keys[first:stop], details[first:stop], first, kind) for first, stop in pairwise(bounds)]
-    if count > 1:
-        with store.new_file("merged") as file:
-            merge_runs(file, parts, [kind], 0, lambda: None)
-        parts.append(open_run("merged", store.open_file("merged")))
-    for run in parts:
-        run.close()
+    """Return the closed run of entries under keys of shape (n, k) that a shelf makes of their generation."""
+    store, first = MemoryStore(), (Generation(0, 0, 0),)
+    shelf = Shelf(store, [kind])
+    for begin in range(0, len(keys), YOUNG_ENTRIES):
+        some = keys[begin : begin + YOUNG_ENTRIES]
+        stop = begin + len(some)
+        numbers = np.arange(begin, stop, dtype=np.uint64)
+        columns = np.broadcast_arrays(some, numbers[:, None], details[begin:stop, None])
+        shelf.add([KeyedPostings(*(column.ravel() for column in columns))], stop)
+        shelf.finish_merges(Progress(entries=stop, generations=first))
+    shelf.finish_merges(Progress(entries=len(keys), generations=(*first, Generation(1, 0, len(keys)))))
+    [run] = shelf.runs
+    shelf.close()
     store.close()
-    return parts[-1]
-
-
-def _frozen(store: MemoryStore, keys: U64, details: U64, first: int, kind: PostingKind) -> Run:
-    numbers = np.arange(first, first + len(keys), dtype=np.uint64)
-    order = np.argsort(keys.ravel(), kind="stable")
-    flat = KeyedPostings(
-        *(column.ravel()[order] for column in np.broadcast_arrays(keys, numbers[:, None], details[:, None]))
-    )
-    name = f"{first}"
-    with store.new_file(name) as file:
-        writer = RunWriter(file, first, first + len(keys))
-        writer.section([flat], bounds_of(flat), kind.detail_bytes)
-        writer.finish()
-    return open_run(name, store.open_file(name))
+    return run
 
 
 def _assert_planned(run: Run, planned: Packed) -> None:

@@ -6,10 +6,8 @@ Knows stretches of keys; knows nothing of which runs are to be merged.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-import numpy as np
-
 from stream_dedup.index.runs.blocks import KEY_BITS, KeyedPostings, block_bits_of
-from stream_dedup.index.runs.order import in_order
+from stream_dedup.index.runs.order import merged
 from stream_dedup.index.runs.postings import PostingKind
 from stream_dedup.index.runs.run import Run, RunWriter, SectionBounds
 from stream_dedup.index.runs.section import Section
@@ -52,9 +50,7 @@ def _merged(
 ) -> Iterator[KeyedPostings]:
     for begin, end in key_ranges(block_bits_of(most.postings)):
         look()
-        parts = [run.postings_between(section, begin, end) for run in runs]
-        joined = KeyedPostings(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-        yield in_order(joined, kind.cap, floor)
+        yield merged([run.postings_between(section, begin, end) for run in runs], kind.cap, floor)
 
 
 def key_ranges(block_bits: int) -> Iterator[tuple[int, int | None]]:

@@ -1,13 +1,16 @@
-"""Sorts postings by their keys and keeps the newest of each key.
+"""Sorts postings by their keys, or merges sorted ones, and keeps the newest of each key.
 
 Knows keys that are spread evenly; knows nothing of where postings come from.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from stream_dedup.arrays import U64
+from stream_dedup.arrays import I64, U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.runs.blocks import KeyedPostings, no_postings
+from stream_dedup.text.texts import offsets_of
 
 _KEY, _ENTRY, _DETAIL = 0, 1, 2  # columns
 _1 = np.uint64(1)
@@ -24,6 +27,18 @@ def in_order(keyed: KeyedPostings, cap: int, floor: int) -> KeyedPostings:
     if len(keyed.keys) == 0:
         return no_postings()
     return _newest(_by_key(keyed, keyed.keys.min(), keyed.keys.max()), cap, floor)
+
+
+def merged(parts: Sequence[KeyedPostings], cap: int, floor: int) -> KeyedPostings:
+    """Return the postings of several parts in ascending order of key, then of entry.
+
+    Args:
+        parts: postings in that order, at least one part; entries of one part are older than those of the next.
+        cap: how many postings of a key are kept at most, the newest.
+        floor: postings of entries with smaller numbers are left out.
+    """
+    joined = KeyedPostings(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return _merged(joined, offsets_of([len(part.keys) for part in parts]), cap, np.uint64(floor))
 
 
 @kernel
@@ -80,3 +95,30 @@ def _newest(rows: U64, cap: int, floor: int) -> KeyedPostings:
             # Entries ascend, so those of a key that have not expired are its last.
             used += rows[kept, _ENTRY] >= np.uint64(floor)
     return KeyedPostings(keyed.keys[:used], keyed.entries[:used], keyed.details[:used])
+
+
+@kernel
+def _merged(keyed: KeyedPostings, offsets: I64, cap: int, floor: np.uint64) -> KeyedPostings:
+    """Merge the parts that begin at `offsets`."""
+    size = len(keyed.keys)
+    kept = KeyedPostings(np.empty(size, np.uint64), np.empty(size, np.uint64), np.empty(size, np.uint64))
+    parts, at, used = len(offsets) - 1, offsets[:-1].copy(), 0
+    while True:
+        key, oldest = np.uint64(0), -1
+        for part in range(parts):
+            if at[part] < offsets[part + 1] and (oldest < 0 or keyed.keys[at[part]] < key):
+                key, oldest = keyed.keys[at[part]], part
+        if oldest < 0:
+            return KeyedPostings(kept.keys[:used], kept.entries[:used], kept.details[:used])
+        first = used
+        for part in range(oldest, parts):
+            while at[part] < offsets[part + 1] and keyed.keys[at[part]] == key:
+                kept.keys[used], kept.entries[used] = key, keyed.entries[at[part]]
+                kept.details[used] = keyed.details[at[part]]
+                used += keyed.entries[at[part]] >= floor
+                at[part] += 1
+        if used - first > cap:
+            for place in range(cap):
+                kept.entries[first + place] = kept.entries[used - cap + place]
+                kept.details[first + place] = kept.details[used - cap + place]
+            used = first + cap

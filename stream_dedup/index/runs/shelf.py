@@ -23,14 +23,13 @@ from stream_dedup.index.runs.hits import lists_of, no_hits
 from stream_dedup.index.runs.merging import key_ranges, merge_runs
 from stream_dedup.index.runs.postings import PostingKind, PostingLists, Postings
 from stream_dedup.index.runs.run import Run, RunWriter, bounds_of, open_run
+from stream_dedup.index.runs.schedule import due_of_closed, due_of_open
 from stream_dedup.index.runs.section import mark_present
 from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.stores.store import Drop, Family, FileStore, Put, StoreFullError, Write
 
 YOUNG_ENTRIES = 1 << 14  # the young lists are frozen when they hold this many
-FAN_OUT = 4  # runs of similar size that are merged into one
-LARGEST_ENTRIES = 5 << 20  # of a run: room for four of 1 << 20, each frozen up to a commit late
-_MOST_RUNS_BEHIND = 3 * FAN_OUT  # of the smallest size: then everything waits for the merge under way
+_MOST_RUNS_BEHIND = 12  # frozen and not merged yet: then everything waits for the merge under way
 _SLICE_SECONDS = 1.0  # longest wait at a time, so that signals and heartbeats get their turn
 _RUN_PREFIX = b"run/"
 _REMOVED_PREFIX = b"removed/"
@@ -287,11 +286,10 @@ class Shelf:
         starts = np.array([generation.first_entry for generation in progress.generations])
         for generation, runs in groupby(self._runs, lambda run: int(np.searchsorted(starts, run.first, side="right"))):
             group = list(runs)
+            sizes = [run.entries for run in group]
             closed = generation < len(starts)
-            if closed and (last := _fitting(group)):
-                return last
-            if equals := _equals(group):
-                return equals
+            if due := group[due_of_closed(sizes) if closed else due_of_open(sizes, self.young_entries)]:
+                return due
         return []
 
     def _merged(self, runs: Sequence[Run], floor: int) -> str:
@@ -311,7 +309,7 @@ class Shelf:
             return
         runs, future = self._merge
         while not future.done():
-            if sum(_level(run) == 0 for run in self._runs) < _MOST_RUNS_BEHIND:
+            if sum(run.entries < 2 * self.young_entries for run in self._runs) < _MOST_RUNS_BEHIND:
                 return
             wait([future], _SLICE_SECONDS)
             self._store.while_waiting()
@@ -364,36 +362,3 @@ def _run_key(first: int) -> bytes:
 
 def _run_name(first: int, stop: int) -> str:
     return f"{first:012d}-{stop:012d}.run"
-
-
-def _level(run: Run) -> int:
-    level, entries = 0, YOUNG_ENTRIES * FAN_OUT
-    while run.entries >= entries:
-        level, entries = level + 1, entries * FAN_OUT
-    return level
-
-
-def _equals(runs: Sequence[Run]) -> list[Run]:
-    """Return `FAN_OUT` consecutive runs of the same level, the lowest possible; none if there are none.
-
-    Of several, the oldest: if it were the newest, the runs before them would be left between larger ones.
-    """
-    windows = [list(runs[at : at + FAN_OUT]) for at in range(len(runs) - FAN_OUT + 1)]
-    equals = [window for window in windows if len({_level(run) for run in window}) == 1 and _fits(window)]
-    return min(equals, key=lambda window: _level(window[0]), default=[])
-
-
-def _fits(runs: Sequence[Run]) -> bool:
-    return sum(run.entries for run in runs) <= LARGEST_ENTRIES
-
-
-def _fitting(runs: Sequence[Run]) -> list[Run]:
-    """Return the first consecutive runs, at least two, that together are no larger than a run may be."""
-    for first in range(len(runs) - 1):
-        stop = first + 2
-        if not _fits(runs[first:stop]):
-            continue
-        while stop < len(runs) and _fits(runs[first : stop + 1]):
-            stop += 1
-        return list(runs[first:stop])
-    return []
