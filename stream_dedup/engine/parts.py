@@ -49,14 +49,12 @@ class Parts:
         return Prepared(articles, features, learnt)
 
     def fingerprinted(self, prepared: Prepared, epoch: Epoch) -> Prepared:
-        """Return the same with fingerprints if all articles are segmented; else it is unknown yet which ones need them.
+        """Return the same with the fingerprints of the articles that are segmented.
 
         Args:
             prepared: the prepared articles.
             epoch: the epoch in force.
         """
-        if self.settings.text.segment == "unproved":
-            return prepared
         return replace(prepared, features=self.fingerprinter.fingerprinted(prepared.features, epoch))
 
     def features(self, articles: Sequence[Article], learnt: U64) -> Features:

@@ -30,7 +30,7 @@ from stream_dedup.text.weights import Profile, profile_of, weigh
 
 
 class Fingerprints(NamedTuple):
-    """Fingerprints of the first k articles of a batch.
+    """Fingerprints of the first k articles of a batch; those of articles that are not segmented are 0.
 
     Attributes:
         epoch: the epoch whose weights were used.
@@ -68,6 +68,18 @@ class Fingerprints(NamedTuple):
     def part(self, start: int, stop: int) -> "Fingerprints":
         """Return those of the articles from `start` up to, but not including, `stop`."""
         return Fingerprints(self.epoch, self.values[start:stop], self.sums[start:stop])
+
+    def mixed(self, kept: Bool, values: U64, sums: I64) -> "Fingerprints":
+        """Return these for the articles in `kept`, shape (k,), and the other ones for the rest.
+
+        Args:
+            kept: for which articles these remain.
+            values: shape (k,).
+            sums: shape (k, 64).
+        """
+        return Fingerprints(
+            self.epoch, np.where(kept, self.values, values), np.where(kept[:, np.newaxis], self.sums, sums)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +201,17 @@ class Fingerprinter:
         if np.array_equal(wanted, features.cut):
             return features
         kept, missing = wanted & features.cut, wanted & ~features.cut
-        terms, titles = features.terms.mixed(kept, self._terms(features.texts.only(missing))), None
-        if features.titles is not None and features.title_texts is not None:
-            titles = features.titles.mixed(kept, self._terms(features.title_texts.only(missing)))
-        return replace(features, cut=wanted, terms=terms, titles=titles, fingerprints=None)
+        terms, titles = self._terms(features.texts.only(missing)), None
+        if features.title_texts is not None:
+            titles = self._terms(features.title_texts.only(missing))
+        known = features.fingerprints
+        return replace(
+            features,
+            cut=wanted,
+            terms=features.terms.mixed(kept, terms),
+            titles=features.titles.mixed(kept, titles) if features.titles is not None and titles is not None else None,
+            fingerprints=self._mixed(known, kept, terms, titles) if known is not None else None,
+        )
 
     def unsegmented(self, articles: Sequence[Article], learnt: U64 = NOTHING_LEARNT) -> Features:
         """Return the features of a batch without its terms; see `features`."""
@@ -229,6 +248,12 @@ class Fingerprinter:
     def weighted(self, terms: Terms, titles: Terms | None, epoch: Epoch) -> tuple[U64, I64]:
         """Return the same from terms alone: those of the bodies, and those of the titles as in `Features.titles`."""
         return simhash(terms.offsets, terms.hashes, weigh(terms, titles, self.lexicon, epoch, self.profile))
+
+    def _mixed(self, known: Fingerprints, kept: Bool, terms: Terms, titles: Terms | None) -> Fingerprints:
+        """Return the known fingerprints of the articles in `kept`, shape (n,), and those of the terms of the rest."""
+        count = len(known.values)
+        own = titles.part(0, count) if titles is not None else None
+        return known.mixed(kept[:count], *self.weighted(terms.part(0, count), own, known.epoch))
 
     def _peeled(self, contents: Contents, articles: Sequence[Article], learnt: U64) -> tuple[Contents, EndLines]:
         """Return the contents without the lines learnt to be their sites', and the lines at their ends."""

@@ -62,7 +62,7 @@ def test_part_of_features_is_that_of_the_articles(fingerprinter: Fingerprinter, 
 
 @pytest.mark.parametrize("titled", [False, True])
 def test_words_cut_ahead_are_those_cut_in_their_turn(bodies: list[str], *, titled: bool) -> None:
-    """Whichever articles were segmented in advance, exactly the requested ones have terms."""
+    """Whichever articles were segmented and fingerprinted in advance, exactly the requested ones have terms."""
     weights = {"title": 2.0} if titled else {}
     fingerprinter = Fingerprinter(EngineSettings.model_validate({"weights": weights}))
     plain, every = fingerprinter.unsegmented(_articles(bodies)), fingerprinter.features(_articles(bodies))
@@ -70,8 +70,12 @@ def test_words_cut_ahead_are_those_cut_in_their_turn(bodies: list[str], *, title
     fingerprints, sums = fingerprinter.fingerprints(every, epoch)
     everywhere = np.ones(len(plain.cut), np.bool_)
     masks = [everywhere, ~everywhere, *(chance.random((6, len(everywhere))) < 0.5)]
-    for ahead, wanted in product(masks, masks):
-        features = fingerprinter.segmented(fingerprinter.segmented(plain, ahead), wanted)
+    for ahead, wanted, first in product(masks, masks, (0, 5, len(everywhere))):
+        features = fingerprinter.segmented(plain, ahead)
+        if first:
+            known = fingerprinter.fingerprinted(features.part(0, first), epoch)
+            features = Features.joined([known, features.part(first, len(everywhere))])
+        features = fingerprinter.segmented(features, wanted)
         assert features.cut.tolist() == wanted.tolist()
         for place in range(len(wanted)):
             for terms, others in ((features.terms, every.terms), (features.titles, every.titles)):
@@ -154,13 +158,24 @@ def test_joined_features_keep_the_fingerprints_up_to_the_first_that_is_missing(
         assert not computed
 
 
-def test_fingerprints_computed_ahead_do_not_outlive_what_they_are_of(
-    fingerprinter: Fingerprinter, bodies: list[str]
+def test_fingerprints_computed_ahead_outlast_that_others_are_segmented(
+    fingerprinter: Fingerprinter, bodies: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are dropped when other articles are segmented."""
-    features = fingerprinter.features(_articles(bodies))
-    ahead = fingerprinter.fingerprinted(features, Epoch())
-    assert fingerprinter.segmented(ahead, np.arange(len(features.cut)) > 3).fingerprints is None
+    """If more articles are segmented later, only theirs are computed."""
+    plain, epoch, computed = fingerprinter.unsegmented(_articles(bodies)), Epoch(), list[list[bool]]()
+    some = np.arange(len(plain.cut)) > 3
+    ahead = fingerprinter.fingerprinted(fingerprinter.segmented(plain, some), epoch)
+    weighted = fingerprinter.weighted
+
+    def noting(terms: Terms, titles: Terms | None, epoch: Epoch) -> tuple[U64, I64]:
+        computed.append((np.diff(terms.offsets) > 0).tolist())
+        return weighted(terms, titles, epoch)
+
+    monkeypatch.setattr(fingerprinter, "weighted", noting)
+    every = np.ones(len(some), np.bool_)
+    features = fingerprinter.segmented(ahead, every)
+    fingerprinter.fingerprints(features, epoch)
+    assert computed == [(~some & (np.diff(features.terms.offsets) > 0)).tolist()]
 
 
 def test_no_articles_have_no_features(fingerprinter: Fingerprinter) -> None:
