@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stream_dedup.arrays import I64, U64
+from stream_dedup.arrays import U64
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.runs.blocks import KeyedPostings, no_postings
-from stream_dedup.text.texts import offsets_of
 
 _KEY, _ENTRY, _DETAIL = 0, 1, 2  # columns
 _1 = np.uint64(1)
@@ -26,7 +25,8 @@ def in_order(keyed: KeyedPostings, cap: int, floor: int) -> KeyedPostings:
     """
     if len(keyed.keys) == 0:
         return no_postings()
-    return _newest(_by_key(keyed, keyed.keys.min(), keyed.keys.max()), cap, floor)
+    rows = _by_key(keyed, keyed.keys.min(), keyed.keys.max())
+    return _newest(KeyedPostings(rows[:, _KEY], rows[:, _ENTRY], rows[:, _DETAIL]), cap, np.uint64(floor))
 
 
 def merged(parts: Sequence[KeyedPostings], cap: int, floor: int) -> KeyedPostings:
@@ -37,8 +37,11 @@ def merged(parts: Sequence[KeyedPostings], cap: int, floor: int) -> KeyedPosting
         cap: how many postings of a key are kept at most, the newest.
         floor: postings of entries with smaller numbers are left out.
     """
-    joined = KeyedPostings(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    return _merged(joined, offsets_of([len(part.keys) for part in parts]), cap, np.uint64(floor))
+    *older, joined = parts
+    # The newest runs are the smallest, so few postings are moved more than once.
+    for part in reversed(older):
+        joined = _merged(part, joined)
+    return _newest(joined, cap, np.uint64(floor))
 
 
 @kernel
@@ -79,46 +82,45 @@ def _sort_neighbours(rows: U64) -> None:
 
 
 @kernel
-def _newest(rows: U64, cap: int, floor: int) -> KeyedPostings:
-    """Return the newest postings of each key."""
-    keyed = KeyedPostings(
-        np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64), np.empty(len(rows), np.uint64)
-    )
-    used = row = 0
-    while row < len(rows):
-        first = row
-        while row < len(rows) and rows[row, _KEY] == rows[first, _KEY]:
-            row += 1
-        for kept in range(max(first, row - cap), row):
-            keyed.keys[used], keyed.entries[used] = rows[kept, _KEY], rows[kept, _ENTRY]
-            keyed.details[used] = rows[kept, _DETAIL]
-            # Entries ascend, so those of a key that have not expired are its last.
-            used += rows[kept, _ENTRY] >= np.uint64(floor)
-    return KeyedPostings(keyed.keys[:used], keyed.entries[:used], keyed.details[:used])
+def _merged(older: KeyedPostings, newer: KeyedPostings) -> KeyedPostings:
+    """Return two parts that are in order as one."""
+    left, right = len(older.keys), len(newer.keys)
+    size = left + right
+    both = KeyedPostings(np.empty(size, np.uint64), np.empty(size, np.uint64), np.empty(size, np.uint64))
+    first = second = 0
+    while first < left and second < right:
+        # Both are read before one is chosen: without a branch, which the processor would have to predict.
+        place, old_key, new_key = first + second, older.keys[first], newer.keys[second]
+        old_entry, new_entry = older.entries[first], newer.entries[second]
+        old_detail, new_detail = older.details[first], newer.details[second]
+        is_new = new_key < old_key
+        both.keys[place] = new_key if is_new else old_key
+        both.entries[place] = new_entry if is_new else old_entry
+        both.details[place] = new_detail if is_new else old_detail
+        second += is_new
+        first += not is_new
+    _put(both, first + second, older, first)
+    _put(both, left + second, newer, second)
+    return both
 
 
 @kernel
-def _merged(keyed: KeyedPostings, offsets: I64, cap: int, floor: np.uint64) -> KeyedPostings:
-    """Merge the parts that begin at `offsets`."""
-    size = len(keyed.keys)
+def _put(keyed: KeyedPostings, place: int, rest: KeyedPostings, first: int) -> None:
+    """Copy the postings of `rest` from `first` on to `place`."""
+    stop = place + len(rest.keys) - first
+    keyed.keys[place:stop] = rest.keys[first:]
+    keyed.entries[place:stop] = rest.entries[first:]
+    keyed.details[place:stop] = rest.details[first:]
+
+
+@kernel
+def _newest(keyed: KeyedPostings, cap: int, floor: np.uint64) -> KeyedPostings:
+    """Return the newest postings of each key."""
+    size, used = len(keyed.keys), 0
     kept = KeyedPostings(np.empty(size, np.uint64), np.empty(size, np.uint64), np.empty(size, np.uint64))
-    parts, at, used = len(offsets) - 1, offsets[:-1].copy(), 0
-    while True:
-        key, oldest = np.uint64(0), -1
-        for part in range(parts):
-            if at[part] < offsets[part + 1] and (oldest < 0 or keyed.keys[at[part]] < key):
-                key, oldest = keyed.keys[at[part]], part
-        if oldest < 0:
-            return KeyedPostings(kept.keys[:used], kept.entries[:used], kept.details[:used])
-        first = used
-        for part in range(oldest, parts):
-            while at[part] < offsets[part + 1] and keyed.keys[at[part]] == key:
-                kept.keys[used], kept.entries[used] = key, keyed.entries[at[part]]
-                kept.details[used] = keyed.details[at[part]]
-                used += keyed.entries[at[part]] >= floor
-                at[part] += 1
-        if used - first > cap:
-            for place in range(cap):
-                kept.entries[first + place] = kept.entries[used - cap + place]
-                kept.details[first + place] = kept.details[used - cap + place]
-            used = first + cap
+    for row in range(size):
+        key, entry = keyed.keys[row], keyed.entries[row]
+        kept.keys[used], kept.entries[used], kept.details[used] = key, entry, keyed.details[row]
+        # Those of a key ascend, so it has `cap` newer ones if it has one that many rows on. Again without a branch.
+        used += (entry >= floor) & (row + cap >= size or keyed.keys[row + cap] != key)
+    return KeyedPostings(kept.keys[:used], kept.entries[:used], kept.details[:used])
