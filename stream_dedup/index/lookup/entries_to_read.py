@@ -117,13 +117,20 @@ def sharing_first_landmarks(looked_up: LookedUp, entries: U64) -> Bool:
 @kernel
 def _room_for(looked_up: LookedUp) -> _Shared:
     """Return room for the postings of any one article."""
-    most = 0
-    for i in range(len(looked_up.offsets) - 1):
-        most = max(most, _postings(i, looked_up))
+    most = _most_postings(looked_up)
     size = table_size(most)
     return _Shared(
         np.empty(size, np.uint64), np.zeros(size, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     )
+
+
+@kernel
+def _most_postings(looked_up: LookedUp) -> int:
+    """Return how many postings are in the lists that an article looks up, at most."""
+    most = 0
+    for i in range(len(looked_up.offsets) - 1):
+        most = max(most, _postings(i, looked_up))
+    return most
 
 
 @kernel
@@ -173,27 +180,57 @@ def near_enough(
         marks: landmarks of the articles.
     """
     wanted = np.zeros(len(stored), np.bool_)
+    near = np.empty(_most_postings(looked_up), np.int64)
+    sharing = np.empty(_most_postings(marks.looked_up), np.uint64)
     for i in range(len(fingerprints)):
-        for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
-            for posting in range(looked_up.begins[key], looked_up.stops[key]):
-                if not wanted[posting] and popcount(fingerprints[i] ^ stored[posting]) <= max_distance:
-                    wanted[posting] = _may_share_enough(i, entries[posting], marks)
+        count = _near(i, looked_up, fingerprints, stored, max_distance, near)
+        if count:
+            least, listed = _least_to_find(i, marks), _listed(i, marks, sharing)
+            for posting in near[:count]:
+                wanted[posting] |= _occurrences(sharing[:listed], entries[posting]) >= least
     return wanted
 
 
 @kernel
-def _may_share_enough(i: int, entry: np.uint64, marks: Marks) -> bool:
-    """Tell whether article i may share as many landmarks with an entry as copies of its size do, or has none.
+def _near(i: int, looked_up: LookedUp, fingerprints: U64, stored: U64, max_distance: int, near: I64) -> int:
+    """List the postings in the lists that article i looks up whose entries are near it; return how many there are."""
+    count = 0
+    for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
+        for posting in range(looked_up.begins[key], looked_up.stops[key]):
+            near[count] = posting
+            count += popcount(fingerprints[i] ^ stored[posting]) <= max_distance
+    return count
 
-    Each list that is full counts as shared, since it may hide the entry.
+
+@kernel
+def _least_to_find(i: int, marks: Marks) -> int:
+    """Return in how many landmark lists of article i an entry must be found to be worth reading: 0 if it has none.
+
+    It is the number that copies of its size share, but each list that is full counts as shared: it may hide the entry.
     """
     lists = marks.looked_up
     keys = lists.keys[lists.offsets[i] : lists.offsets[i + 1]]
-    missing = least_shared_nearby(marks.sizes[i], marks.sharing) if len(keys) else 0
+    least = least_shared_nearby(marks.sizes[i], marks.sharing) if len(keys) else 0
     for key in keys:
-        if missing <= 0:
-            break
-        missing -= lists.stops[key] - lists.begins[key] + marks.ahead[key] >= marks.cap
+        least -= lists.stops[key] - lists.begins[key] + marks.ahead[key] >= marks.cap
+    return least
+
+
+@kernel
+def _listed(i: int, marks: Marks, sharing: U64) -> int:
+    """List the entries that share landmarks with article i, once for each of these; return how many that makes."""
+    lists, count = marks.looked_up, 0
+    for key in lists.keys[lists.offsets[i] : lists.offsets[i + 1]]:
         for posting in range(lists.begins[key], lists.stops[key]):
-            missing -= marks.entries[posting] == entry
-    return bool(missing <= 0)
+            sharing[count] = marks.entries[posting]
+            count += 1
+    return count
+
+
+@kernel
+def _occurrences(numbers: U64, number: np.uint64) -> int:
+    count = 0
+    for other in numbers:
+        # Without a branch, so that several are compared at once.
+        count += other == number
+    return count
