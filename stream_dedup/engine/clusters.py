@@ -122,9 +122,11 @@ class Cluster(NamedTuple):
         Args:
             number: number of the cluster.
             member: the article.
-            first_ms: when its first text was seen, milliseconds since 1970 in UTC; None if unknown.
+            first_ms: when its first text was seen, milliseconds since 1970 in UTC, which may be later than the time of
+                a later text; None if unknown.
         """
-        return cls(number, member.id, 0, first_ms, member.seen_ms, {member.source: 1}, 0, (member,))
+        first, last = _earlier(first_ms, member.seen_ms), _later(first_ms, member.seen_ms)
+        return cls(number, member.id, 0, first, last, {member.source: 1}, 0, (member,))
 
     def join(
         self,

@@ -75,6 +75,16 @@ def test_cluster_of_one_is_its_founder() -> None:
     assert Cluster.founded(7, founder, 7) == Cluster(7, "a", 0, 7, 7, {"石桥网": 1}, 0, (founder,))
 
 
+@pytest.mark.parametrize("later", [5, 12])
+def test_when_a_cluster_was_seen_is_the_same_whether_a_revision_or_a_copy_came_first(later: int) -> None:
+    """A text of 9 is revised by one of an earlier or later time, before or after it has a copy of 10."""
+    text, revised, copy = _member("a", seen_ms=9), _member("a", seen_ms=later), _member("b", seen_ms=10)
+    revised_first = Cluster.founded(7, revised, 9).join(copy, _policy())
+    copied_first = Cluster.founded(7, text, 9).join(copy, _policy()).join(revised, _policy())
+    assert revised_first == copied_first
+    assert (revised_first.first_ms, revised_first.last_ms) == (min(later, 9), max(later, 10))
+
+
 def test_copy_that_joins_is_counted() -> None:
     """A copy becomes a member, counts for its source, and is the last article seen."""
     first, second = _member("a", seen_ms=7, source="石桥网"), _member("b", seen_ms=9, source="晚报")
