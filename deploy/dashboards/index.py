@@ -23,7 +23,7 @@ _NOW = Section(
         number("Articles judged", Series("max(stream_dedup_state_articles_judged{$of})"), unit="short", base=BLUE),
         number("Time kept", Series("max(stream_dedup_window_span_seconds{$of})"), unit="s", base=BLUE),
         number("Generations", Series("max(stream_dedup_window_generations{$of})"), unit="none", base=BLUE),
-        number("Runs", Series("max(stream_dedup_index_runs{$of})"), unit="none", limits=[(40, YELLOW), (80, RED)]),
+        number("Runs", Series("max(stream_dedup_index_runs{$of})"), unit="none", limits=[(20, YELLOW), (40, RED)]),
         number(
             "Free disk",
             Series(f"min({_FREE})"),

@@ -38,7 +38,7 @@ class Index:
     index_runs = gauge(
         "files",
         "Number of files with posting lists.",
-        "Usually a dozen. Many more: merging falls behind. Does the process have a second core?",
+        "Usually fewer than ten. Many more: merging falls behind. Does the process have a second core?",
     )
     index_run_bytes = gauge(
         "bytes",
