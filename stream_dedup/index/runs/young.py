@@ -3,8 +3,6 @@
 Knows keys and postings; knows nothing of files.
 """
 
-from typing import TypeVar
-
 import numpy as np
 
 from stream_dedup.arrays import I64, U64, Bool
@@ -15,9 +13,12 @@ from stream_dedup.index.runs.blocks import KeyedPostings
 from stream_dedup.index.runs.hits import Hits, with_room
 from stream_dedup.index.runs.order import in_order
 
-_Numbers = TypeVar("_Numbers", I64, U64)
-
-_FREE = -1
+# Columns, next to each other, so that a slot or a posting is in a single cache line.
+_KEY, _NEWEST = 0, 1  # of a slot
+_ENTRY, _DETAIL, _OLDER = 1, 2, 3  # of a posting, after its key
+_SLOT_WORDS, _POSTING_WORDS = 2, 4
+_NONE = np.uint64(0)  # instead of a posting; postings are numbered from 1 on
+_1 = np.uint64(1)
 _LEAST = 1 << 10  # slots of an empty table
 
 
@@ -25,10 +26,8 @@ class YoungLists:
     """Posting lists as an open-addressing table of chains, the newest posting of each first."""
 
     def __init__(self) -> None:
-        self._keys: U64 = np.zeros(_LEAST, np.uint64)
-        self._heads: I64 = np.full(_LEAST, _FREE, np.int64)
-        self._nodes: KeyedPostings = KeyedPostings(*np.empty((3, _LEAST), np.uint64))
-        self._older: I64 = np.empty(_LEAST, np.int64)
+        self._slots: U64 = np.zeros((_LEAST, _SLOT_WORDS), np.uint64)
+        self._postings: U64 = np.empty((_LEAST, _POSTING_WORDS), np.uint64)
         self._used = 0
         self._lists = 0
 
@@ -39,13 +38,13 @@ class YoungLists:
             keyed: in ascending order of entries, all newer than those already held.
         """
         more = len(keyed.keys)
-        if self._used + more > len(self._older):
-            grown = max(self._used + more, 2 * len(self._older))
-            self._nodes = KeyedPostings(*(_grown(part, grown) for part in self._nodes))
-            self._older = _grown(self._older, grown)
-        if 2 * (self._lists + more) > len(self._keys):
+        if self._used + more > len(self._postings):
+            postings = np.empty((max(self._used + more, 2 * len(self._postings)), _POSTING_WORDS), np.uint64)
+            postings[: self._used] = self._postings[: self._used]
+            self._postings = postings
+        if 2 * (self._lists + more) > len(self._slots):
             self._rehash(2 * (self._lists + more))
-        self._lists += _add(self._keys, self._heads, self._nodes, self._older, self._used, keyed)
+        self._lists += _add(self._slots, self._postings, self._used, keyed)
         self._used += more
 
     def find(self, keys: U64, room: I64, floor: int, hits: Hits) -> Hits:
@@ -57,12 +56,12 @@ class YoungLists:
             floor: postings of entries with smaller numbers are left out.
             hits: hits of newer sources.
         """
-        return _find(self._keys, self._heads, self._nodes, self._older, keys, room, floor, hits)
+        return _find(self._slots, self._postings, keys, room, np.uint64(floor), hits)
 
     def mark(self, keys: U64, may_be: Bool) -> None:
         """Mark the keys that have a list here, shape (m,) both."""
         if self._used:
-            _mark(self._keys, self._heads, keys, may_be)
+            _mark(self._slots, keys, may_be)
 
     def sorted(self, cap: int, floor: int = 0) -> KeyedPostings:
         """Return the postings in ascending order of key, then of entry.
@@ -71,89 +70,81 @@ class YoungLists:
             cap: how many postings of a key are returned at most, the newest.
             floor: postings of entries with smaller numbers are left out.
         """
-        return in_order(KeyedPostings(*(column[: self._used] for column in self._nodes)), cap, floor)
+        used = self._postings[: self._used]
+        return in_order(KeyedPostings(used[:, _KEY], used[:, _ENTRY], used[:, _DETAIL]), cap, floor)
 
     def _rehash(self, least: int) -> None:
-        size = len(self._keys)
+        size = len(self._slots)
         while size < least:
             size *= 2
-        keys, heads = np.zeros(size, np.uint64), np.full(size, _FREE, np.int64)
-        _move(self._keys, self._heads, keys, heads)
-        self._keys, self._heads = keys, heads
-
-
-def _grown(part: _Numbers, size: int) -> _Numbers:
-    return np.concatenate([part, np.empty(size - len(part), part.dtype)])
+        slots = np.zeros((size, _SLOT_WORDS), np.uint64)
+        _move(self._slots, slots)
+        self._slots = slots
 
 
 @kernel
-def _slot(keys: U64, heads: I64, key: np.uint64) -> int:
+def _slot(slots: U64, key: np.uint64) -> int:
     """Return the slot of a key, or the free one where it belongs; ascending keys are looked up in ascending slots."""
-    slot = range_of_key(key, len(keys))
-    while heads[slot] != _FREE and keys[slot] != key:
-        slot = (slot + 1) & (len(keys) - 1)
+    slot = range_of_key(key, len(slots))
+    while slots[slot, _NEWEST] != _NONE and slots[slot, _KEY] != key:
+        slot = (slot + 1) & (len(slots) - 1)
     return slot
 
 
 @kernel
-def _ask_for(keys: U64, heads: I64, wanted: U64, place: int) -> None:
+def _ask_for(slots: U64, wanted: U64, place: int) -> None:
     if place < len(wanted):
-        slot = range_of_key(wanted[place], len(keys))
-        prefetch(keys, slot)
-        prefetch(heads, slot)
+        prefetch(slots, _SLOT_WORDS * range_of_key(wanted[place], len(slots)))
 
 
 @kernel
-def _add(keys: U64, heads: I64, nodes: KeyedPostings, older: I64, used: int, keyed: KeyedPostings) -> int:
+def _add(slots: U64, postings: U64, used: int, keyed: KeyedPostings) -> int:
     """Add postings and return how many lists are new."""
     begun = 0
     for i in range(len(keyed.keys)):
-        _ask_for(keys, heads, keyed.keys, i + AHEAD)
-        slot = _slot(keys, heads, keyed.keys[i])
-        begun += heads[slot] == _FREE
-        node = used + i
-        nodes.keys[node], nodes.entries[node], nodes.details[node] = keyed.keys[i], keyed.entries[i], keyed.details[i]
-        keys[slot], older[node], heads[slot] = keyed.keys[i], heads[slot], node
+        _ask_for(slots, keyed.keys, i + AHEAD)
+        slot, place = _slot(slots, keyed.keys[i]), used + i
+        begun += slots[slot, _NEWEST] == _NONE
+        postings[place, _KEY], postings[place, _ENTRY] = keyed.keys[i], keyed.entries[i]
+        postings[place, _DETAIL], postings[place, _OLDER] = keyed.details[i], slots[slot, _NEWEST]
+        slots[slot, _KEY], slots[slot, _NEWEST] = keyed.keys[i], np.uint64(place + 1)
     return begun
 
 
 @kernel
-def _move(keys: U64, heads: I64, new_keys: U64, new_heads: I64) -> None:
-    for slot in range(len(keys)):
-        if heads[slot] != _FREE:
-            place = _slot(new_keys, new_heads, keys[slot])
-            new_keys[place], new_heads[place] = keys[slot], heads[slot]
+def _move(slots: U64, larger: U64) -> None:
+    for slot in range(len(slots)):
+        if slots[slot, _NEWEST] != _NONE:
+            larger[_slot(larger, slots[slot, _KEY])] = slots[slot]
 
 
 @kernel
-def _length(head: int, nodes: KeyedPostings, older: I64, cap: int, floor: int) -> int:
+def _length(newest: np.uint64, postings: U64, cap: int, floor: np.uint64) -> int:
     """Return how many postings of a chain are to be taken."""
-    length, node = 0, head
-    while node != _FREE and length < cap and nodes.entries[node] >= np.uint64(floor):
+    length, place = 0, newest
+    while place != _NONE and length < cap and postings[place - _1, _ENTRY] >= floor:
         length += 1
-        node = older[node]
+        place = postings[place - _1, _OLDER]
     return length
 
 
 @kernel
-def _find(
-    keys: U64, heads: I64, nodes: KeyedPostings, older: I64, wanted: U64, room: I64, floor: int, hits: Hits
-) -> Hits:
-    chains, lengths, total = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64), 0
+def _find(slots: U64, postings: U64, wanted: U64, room: I64, floor: np.uint64, hits: Hits) -> Hits:
+    chains, lengths, total = np.empty(len(wanted), np.uint64), np.empty(len(wanted), np.int64), 0
     for i in range(len(wanted)):
-        _ask_for(keys, heads, wanted, i + AHEAD)
-        chains[i] = heads[_slot(keys, heads, wanted[i])]
-        lengths[i] = _length(chains[i], nodes, older, room[i], floor)
+        _ask_for(slots, wanted, i + AHEAD)
+        chains[i] = slots[_slot(slots, wanted[i]), _NEWEST]
+        lengths[i] = _length(chains[i], postings, room[i], floor)
         room[i] -= lengths[i]
         total += lengths[i]
     hits = with_room(hits, len(wanted), total)
     find, stop = hits.used[0], hits.used[1]
     for i in range(len(wanted)):
         stop += lengths[i]
-        node = chains[i]
+        newest = chains[i]
         for place in range(stop - 1, stop - lengths[i] - 1, -1):
-            hits.entries[place], hits.details[place] = nodes.entries[node], nodes.details[node]
-            node = older[node]
+            hits.entries[place], hits.details[place] = postings[newest - _1, _ENTRY], postings[newest - _1, _DETAIL]
+            newest = postings[newest - _1, _OLDER]
         hits.places[find], hits.counts[find] = i, lengths[i]
         find += lengths[i] > 0
     hits.used[0], hits.used[1] = find, stop
@@ -161,8 +152,8 @@ def _find(
 
 
 @kernel
-def _mark(keys: U64, heads: I64, wanted: U64, may_be: Bool) -> None:
+def _mark(slots: U64, wanted: U64, may_be: Bool) -> None:
     for i in range(len(wanted)):
-        _ask_for(keys, heads, wanted, i + AHEAD)
-        if not may_be[i] and heads[_slot(keys, heads, wanted[i])] != _FREE:
+        _ask_for(slots, wanted, i + AHEAD)
+        if not may_be[i] and slots[_slot(slots, wanted[i]), _NEWEST] != _NONE:
             may_be[i] = True
