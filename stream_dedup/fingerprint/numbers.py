@@ -8,13 +8,14 @@ from functools import cache
 import numpy as np
 
 from stream_dedup.arrays import U8, U32
-from stream_dedup.compiled.hashing import hash_span, upper_half
+from stream_dedup.compiled.hashing import HASH_OF_NONE, hash_end, hash_span, hash_step, upper_half
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.text.normal import word_table
 
 _DIGIT, _NUMERAL, _LETTER = np.uint8(1), np.uint8(2), np.uint8(4)  # bit flags of a character
 _ZERO, _NINE = np.uint32(ord("0")), np.uint32(ord("9"))
-_INNER = (np.uint32(ord(".")), np.uint32(ord(",")), np.uint32(ord(":")))
+_COMMA, _THOUSANDS = np.uint32(ord(",")), 3  # digits between separators of thousands
+_INNER = (np.uint32(ord(".")), _COMMA, np.uint32(ord(":")))
 _ORDINAL = np.uint32(ord("第"))
 _ONE = np.uint32(ord("一"))
 # Numerals also occur in ordinary words (一些, 十分, 万一): they are a number only after 第 or before one of these.
@@ -42,8 +43,8 @@ def number_hashes(points: U32, kinds: U8) -> U32:
     """Return the 32-bit hashes of the numbers in a normalised text, in order, repetitions included.
 
     A number is a run of digits, with single `.`, `,` or `:` inside, or an ordinal, date or count in Chinese numerals,
-    together with the letter after it, if any: 6月 and 6日 differ, 六月 and 6月 do not. Page and picture marks such as
-    3/12 come from the site and are not numbers of the text.
+    together with the letter after it, if any: 6月 and 6日 differ; 六月 and 6月 do not, nor do 12,500 and 12500. Page
+    and picture marks such as 3/12 come from the site and are not numbers of the text.
 
     Args:
         points: code points of the text, without blanks.
@@ -64,7 +65,7 @@ def number_hashes(points: U32, kinds: U8) -> U32:
                 i = page
                 continue
             stop = stop + 1 if stop < n and kinds[points[stop]] & _LETTER else stop
-            hashes[used] = upper_half(hash_span(points, i, stop))
+            hashes[used] = upper_half(_hash_of_digits(points, i, stop))
             used, i = used + 1, stop
             continue
         stop = _end_of_numeral(points, i, kinds)
@@ -96,6 +97,27 @@ def _end_of_digits(points: U32, i: int) -> int:
     while i < len(points) and (is_digit(points[i]) or _joins(points, i)):
         i += 1
     return i
+
+
+@kernel
+def _hash_of_digits(points: U32, start: int, stop: int) -> np.uint64:
+    """Return the hash of a number in digits, as `hash_span` computes it, without separators of thousands."""
+    value = HASH_OF_NONE
+    for place in range(start, stop):
+        if not _separates_thousands(points, place):
+            value = hash_step(value, points[place])
+    return hash_end(value)
+
+
+@kernel
+def _separates_thousands(points: U32, place: int) -> bool:
+    """Tell whether a character of a number is a comma before exactly three digits."""
+    if points[place] != _COMMA:
+        return False
+    stop = place + 1
+    while stop < len(points) and is_digit(points[stop]):
+        stop += 1
+    return stop - place - 1 == _THOUSANDS
 
 
 @kernel

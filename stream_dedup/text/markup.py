@@ -15,17 +15,27 @@ _ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hide
 # Python refuses to parse numbers of more than 4,300 digits, and can be told to refuse those of more than 640.
 _ENDLESS = re.compile(r"&#[0-9]{641,};?")
 _ESCAPES = 2  # a feed often escapes what is escaped already
-_BREAKING = frozenset({"p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"})
+_HIDDEN = re.compile("|".join(_ENDS.values()), re.IGNORECASE)
+# Elements that browsers put on lines of their own, or in cells of their own (HTML, "Rendering": flow content, tables).
+_BREAKING = re.compile(
+    "address|article|aside|blockquote|br|caption|center|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|"
+    "figure|footer|form|h1|h2|h3|h4|h5|h6|header|hgroup|hr|legend|li|listing|main|menu|nav|ol|optgroup|option|p|"
+    "plaintext|pre|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul|xmp"
+)
 
 
 def strip_html(text: str) -> str:
-    """Decode entities and remove tags, comments and the contents of script and style; block tags leave a line break."""
+    """Decode entities and remove tags, comments and the contents of script and style; block tags leave a line break.
+
+    A script or comment that is never closed hides nothing: only its tag is removed.
+    """
     for _ in range(_ESCAPES):
         text = _unescaped(text) if "&" in text else text
     if "<" not in text:
         return text
     pieces: list[str] = []
     start, end_of_hidden = 0, ""
+    last = {end.group().lower(): end.start() for end in _HIDDEN.finditer(text)}
     for tag in _TAG.finditer(text):
         kind = (f"<{tag.group(1)}{tag.group(2)}" if tag.group(2) else tag.group()).lower()
         if end_of_hidden:
@@ -33,9 +43,9 @@ def strip_html(text: str) -> str:
                 start, end_of_hidden = tag.end(), ""
         elif kind != "-->":
             pieces.append(text[start : tag.start()])
-            pieces.append("\n" if kind.lstrip("</") in _BREAKING else "")
-            start, end_of_hidden = tag.end(), _ENDS.get(kind, "")
-    # A script tag that is never closed hides nothing: it is text in angle brackets.
+            pieces.append("\n" if _BREAKING.fullmatch(kind.lstrip("</")) else "")
+            start, end = tag.end(), _ENDS.get(kind, "")
+            end_of_hidden = end if last.get(end, -1) >= start else ""
     return "".join([*pieces, text[start:]])
 
 

@@ -12,7 +12,8 @@ from stream_dedup.compiled.hashing import CODE_POINTS, code_points
 from stream_dedup.compiled.kernel import kernel
 
 ENDS = np.uint8(1)  # flag of a character: it may end a sentence
-_MARKS = "。！？!?\n"  # end a sentence wherever they are
+# End a sentence wherever they are: after marks, all that Unicode counts as the end of a line (Unicode 16, table 5-2).
+_MARKS = "。！？!?\n\v\f\r\x85\u2028\u2029"
 _STOP, _BLANK = np.uint32(ord(".")), np.uint32(ord(" "))  # a full stop ends one only before a blank
 
 

@@ -16,7 +16,7 @@ from stream_dedup.text.normal import Normaliser
 from stream_dedup.text.texts import Texts
 
 _NORMAL = Normaliser()
-_MARKS = "。！!?？\n."
+_MARKS = "。！!?？\n\r\v\f\x85\u2028\u2029."
 _FILTER = ContentFilter(read_words(shipped_list("boilerplate.txt")), _NORMAL)
 _SHELLS = [
     "责任编辑：王芳",
@@ -83,7 +83,14 @@ def test_phrases_of_which_nothing_is_left_are_none() -> None:
     assert with_nothing(texts).texts.text(0) == ContentFilter(("编辑",), _NORMAL)(texts).texts.text(0) == "今天下雨。"
 
 
-@given(st.text(st.sampled_from("今天下雨。！\n?.3 a"), max_size=60))
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"])
+def test_a_line_ends_wherever_unicode_says_so(end: str) -> None:
+    """A site's line goes alone, whatever ends the lines around it."""
+    lines = ["台风今晨登陆", "来源：央视新闻", "救援队伍已赶赴一线，目前无伤亡。"]
+    assert _content(end.join(lines))[0].split() == ["台风今晨登陆", "救援队伍已赶赴一线,目前无伤亡。"]
+
+
+@given(st.text(st.sampled_from("今天下雨。！\n\r\u2028?.3 a"), max_size=60))
 def test_text_without_phrases_or_links_stays(text: str) -> None:
     """Splitting into sentences loses nothing: without phrases, the content is the text."""
     marked = _NORMAL(text)
