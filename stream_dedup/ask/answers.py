@@ -68,7 +68,9 @@ class ArticleAnswer(Answer):
     received_at: str | None = Field(
         description="When the message with its first text arrived; null if it came from a file."
     )
-    stream_time: str | None = Field(description=f"{_STREAM_TIME} For its newest text.")
+    stream_time: str | None = Field(
+        description=f"{_STREAM_TIME} For its newest text; of a canonical article, when a copy last joined it."
+    )
     characters: int
     texts: int = Field(description="Number of different texts seen under the id, at most the newest 8.")
     message: MessageLocation | None = Field(description="Location of the message with its newest text.")

@@ -130,7 +130,7 @@ class Lookup:
         """Return why an article is a copy, from how it joined its cluster; None if it is not a copy."""
         if joined is None:
             return None
-        return _link_answer(joined, self._names([joined.join.matched]))
+        return _link_answer(joined, self._known_names([joined.join.matched]))
 
     def is_revised(self, joined: Joined, matched: ArticleRecord) -> bool:
         """Return whether the text of the article that a copy was linked to has changed since.
@@ -167,7 +167,7 @@ class Lookup:
         ordered = sorted(records, key=lambda name: (_moment(records[name]), name))
         shown = ordered[skipped : skipped + most]
         links = {name: joins[name] for name in shown if name in joins and _is_of(joins[name], records[name])}
-        matched = self._names([joined.join.matched for joined in links.values()])
+        matched = self._known_names([joined.join.matched for joined in links.values()])
         stretch, timeline = timeline_of([(_moment(records[name]), records[name].source) for name in ordered])
         return ClusterAnswer(
             number=number,
@@ -237,6 +237,12 @@ class Lookup:
                 if name not in seen:
                     seen.add(name)
                     yield name, Joined(decided_ms, Join.unpack(value))
+
+    def _known_names(self, entries: Sequence[int]) -> dict[int, str]:
+        """Return the same as `_names`, but only of articles that are still known: entries are dropped later."""
+        names = self._names(entries)
+        known = self._records({*names.values()})
+        return {entry: name for entry, name in names.items() if name in known}
 
     def _names(self, entries: Sequence[int]) -> dict[int, str]:
         """Return the names of the articles of those entries that are still stored."""

@@ -14,6 +14,7 @@ from stream_dedup.ask.answers import (
     ClusterAnswer,
     FileAnswer,
     MessageLocation,
+    PublishedLink,
     ReasonAnswer,
     ShadowAnswer,
     SimilarAnswer,
@@ -212,7 +213,8 @@ class QueryService(SelfClosing):
             decided = link if link is not None and link.matched == matched else None
             revised = joined is not None and decided is not None and lookup.is_revised(joined, against)
             epoch, learnt = view.epoch, view.learnt
-        articles = self._texts.article(article_id, origins[0]), self._texts.article(matched, origins[1])
+        names = name, name_of(scope, matched)
+        articles = self._texts.article(names[0], origins[0]), self._texts.article(names[1], origins[1])
         explanation = explainer.explain(*articles, epoch, learnt)
         return ReasonAnswer(
             first=_text_answer(articles[0]),
@@ -301,7 +303,9 @@ class QueryService(SelfClosing):
     def _link(self, value: bytes | None) -> dict[str, object] | None:
         """Return a link, or None if the value is not one: others than the service may write to the topic."""
         with suppress(ValueError):
-            return self._read_link(value) if value is not None else None
+            if value is not None and (link := self._read_link(value)) is not None:
+                PublishedLink.model_validate(link)
+                return link
         return None
 
     def _similar_answers(self, view: View, found: list[SimilarArticle]) -> list[SimilarAnswer]:

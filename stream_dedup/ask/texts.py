@@ -10,6 +10,7 @@ from stream_dedup.article import Article, Origin
 from stream_dedup.ask.answers import MessageLocation
 from stream_dedup.ask.bounds import quoted
 from stream_dedup.decode import Decoder
+from stream_dedup.scope import id_of
 from stream_dedup.stream.input.decoded import decode_all
 from stream_dedup.stream.kafka.messages import Messages
 
@@ -38,44 +39,52 @@ class Texts:
         self._characters = 0
         self._lock = threading.Lock()
 
-    def article(self, article_id: str, origin: Origin | None) -> Article:
+    def article(self, name: str, origin: Origin | None) -> Article:
         """Return an article as it was received.
 
         Args:
-            article_id: used only in error messages.
+            name: its id, preceded by its scope if it has one.
             origin: the message that carried it; None if there was none.
 
         Raises:
-            LostTextError: the message is no longer in the topic, or cannot be read.
+            LostTextError: the message is no longer in the topic, which may have been made anew, or cannot be read.
             BrokerError: the broker does not answer in time, or refuses.
             RegistryError: the message needs a schema and the schema registry does not answer in time, or refuses.
         """
         if origin is None:
-            raise LostTextError(f"the article {quoted(article_id)} did not come from a topic: its text is not stored")
+            raise LostTextError(f"the article {quoted(id_of(name))} did not come from a topic: its text is not stored")
         if self._from_files:
             raise LostTextError(
-                f"the article {quoted(article_id)} is record {origin.offset} of the file {origin.topic}, not in a "
+                f"the article {quoted(id_of(name))} is record {origin.offset} of the file {origin.topic}, not in a "
                 "topic: compare texts from files with `stream-dedup explain A.txt B.txt`"
             )
         with self._lock:
             known = self._kept.get(origin)
             if known is not None:
                 self._kept.move_to_end(origin)
-        return known or self._read(article_id, origin)
+        found = known or self._read(name, origin)
+        if found.name != name:
+            raise LostTextError(
+                f"the text of {quoted(id_of(name))} is no longer in its topic: in its place "
+                f"({_location(origin)}) is that of {quoted(found.id)}"
+            )
+        return found
 
-    def _read(self, article_id: str, origin: Origin) -> Article:
+    def _read(self, name: str, origin: Origin) -> Article:
         message = self._messages.at(origin)
-        place = MessageLocation(topic=origin.topic, partition=origin.partition, offset=origin.offset)
+        place = _location(origin)
         if message is None:
-            raise LostTextError(f"the text of {quoted(article_id)} is no longer in its topic ({place})")
+            raise LostTextError(f"the text of {quoted(id_of(name))} is no longer in its topic ({place})")
         decoded = decode_all([message], self._decoder, 0)
         if decoded.dead:
             why = decoded.dead[0][1]
-            raise LostTextError(f"the text of {quoted(article_id)} cannot be read with these settings ({place}): {why}")
+            raise LostTextError(
+                f"the text of {quoted(id_of(name))} cannot be read with these settings ({place}): {why}"
+            )
         ((_, article),) = decoded.items
         if not isinstance(article, Article):
             raise LostTextError(
-                f"the message that should hold the text of {quoted(article_id)} is no article ({place})"
+                f"the message that should hold the text of {quoted(id_of(name))} is no article ({place})"
             )
         self._keep(origin, article)
         return article
@@ -91,3 +100,7 @@ class Texts:
             while self._characters > _KEPT_CHARACTERS:
                 _, dropped = self._kept.popitem(last=False)
                 self._characters -= len(dropped.body)
+
+
+def _location(origin: Origin) -> MessageLocation:
+    return MessageLocation(topic=origin.topic, partition=origin.partition, offset=origin.offset)

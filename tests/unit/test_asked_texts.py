@@ -27,7 +27,7 @@ class _Messages:
         self.read.append(origin.offset)
         if not self.lengths[origin.offset]:
             return None
-        content = orjson.dumps({"body": "字" * self.lengths[origin.offset]})
+        content = orjson.dumps({"id": "n", "body": "字" * self.lengths[origin.offset]})
         return ArrivedMessage(content, 1_760_000_000_000, origin.offset)
 
 
@@ -55,3 +55,12 @@ def test_lost_message_is_told_with_its_location(monkeypatch: pytest.MonkeyPatch)
     """Where it was, to look for it."""
     with pytest.raises(LostTextError, match=r"no longer in its topic \(in, partition 0, offset 0\)$"):
         _reads(monkeypatch, [0], [0])
+
+
+def test_text_of_another_article_in_its_place_is_not_shown() -> None:
+    """After a topic was made anew, an offset holds another message: it is not taken for the article's, kept or not."""
+    reader = Texts(_Messages([100]), Decoder(InputSettings()))  # type: ignore[arg-type]
+    for _ in range(2):
+        with pytest.raises(LostTextError, match=r"in its place \(.*\) is that of 'n'"):
+            reader.article("m", Origin("in", 0, 0))
+        assert reader.article("n", Origin("in", 0, 0)).id == "n"

@@ -26,7 +26,7 @@ export function keepToken(token) {
  */
 export async function ask(path, asked = {}, body = null) {
   const parameters = new URLSearchParams(Object.entries(asked).filter(([, value]) => value !== "" && value != null));
-  const token = sessionStorage.getItem(TOKEN);
+  const token = inHeader(sessionStorage.getItem(TOKEN) ?? "");
   let response;
   try {
     response = await fetch(`/v1/${path}?${parameters}`, {
@@ -42,4 +42,9 @@ export async function ask(path, asked = {}, body = null) {
   // An answer that did not come from the API itself may not be JSON.
   if (!response.ok) throw new Unanswered(response.status, answer.detail ?? `${response.status} ${response.statusText}`, answer.code);
   return answer;
+}
+
+/** Return a text with its UTF-8 bytes as characters: a header may hold no others. */
+function inHeader(text) {
+  return String.fromCharCode(...new TextEncoder().encode(text));
 }

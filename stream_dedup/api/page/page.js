@@ -13,6 +13,7 @@ const LOOK_MILLISECONDS = 2000;
 const LINKS = 30;
 const MEMBERS = 50;
 const UNAUTHORISED = 401;
+const BROKEN = 500; // the lowest status that means that something is wrong with the service or on the way to it
 // Statuses that mean there is no reason to show: no second article, or its text is no longer in its topic.
 const NO_REASON = [404, 409, 410];
 
@@ -51,6 +52,7 @@ async function look() {
     showLatest(await ask("latest", { limit: LINKS }));
   } catch (error) {
     notice(error);
+    if (error.status >= BROKEN) tell(wrongWith(error), "ill");
   }
   clearTimeout(looking);
   if (at("token-form").hidden) looking = setTimeout(look, LOOK_MILLISECONDS);

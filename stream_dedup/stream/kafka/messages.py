@@ -3,6 +3,7 @@
 Knows offsets and how long to wait; knows nothing of what messages hold.
 """
 
+import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,9 @@ ENDS = {
 class Messages:
     """Reads single messages; thread-safe, one call at a time.
 
+    If the broker does not answer one call, those that waited for it meanwhile fail with it: each in turn would wait as
+    long.
+
     Args:
         settings: how to reach the broker.
 
@@ -51,6 +55,7 @@ class Messages:
         self._consumer: Consumer | None = None
         self._known: set[str] = set()  # topics whose partitions the consumer has located
         self._lock = threading.Lock()
+        self._failure: tuple[float, str] = -math.inf, ""  # when the last call failed, and why
 
     def at(self, origin: Origin) -> Message | None:
         """Return the message at an offset; None if the topic no longer has it.
@@ -58,8 +63,7 @@ class Messages:
         Raises:
             BrokerError: the broker does not answer in time, or refuses.
         """
-        with self._lock:
-            consumer = self._opened()
+        with self._turn() as consumer:
             self._look_for(origin.topic, consumer)
             with _assigned(consumer, [TopicPartition(origin.topic, origin.partition, origin.offset)]):
                 message = next(_events(consumer, [origin.topic]))
@@ -71,8 +75,7 @@ class Messages:
         Raises:
             BrokerError: the broker does not answer in time, or refuses.
         """
-        with self._lock:
-            consumer = self._opened()
+        with self._turn() as consumer:
             bounds = [bound for bound in bounds_of(consumer, topic) if bound[1] < bound[2]]
             places = [
                 TopicPartition(topic, partition, max(low, high - OFFSETS_A_MESSAGE * count))
@@ -99,6 +102,20 @@ class Messages:
                 self._consumer.close()
                 self._consumer = None
                 self._known.clear()
+
+    @contextmanager
+    def _turn(self) -> Iterator[Consumer]:
+        """Provide the consumer once it is free."""
+        asked = time.monotonic()
+        with self._lock:
+            failed, why = self._failure
+            if failed >= asked:
+                raise BrokerError(why)
+            try:
+                yield self._opened()
+            except BrokerError as error:
+                self._failure = time.monotonic(), str(error)
+                raise
 
     def _look_for(self, topic: str, consumer: Consumer) -> None:
         """Ask where a topic is: on its own librdkafka may find out only a second after its first assignment."""

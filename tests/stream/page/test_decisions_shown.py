@@ -240,7 +240,7 @@ def test_token_is_asked_for_and_kept_for_the_tab(site: Site, browser: Browser) -
         page.open()
         expect(page.page.locator("#state")).to_have_text("The API needs its token")
         form = page.page.locator("#token-form")
-        for given in ("a-wrong-token-of-a-kind", _TOKEN):
+        for given in ("a-wrong-token-of-a-kind", "令牌令牌令牌令牌令牌令牌", _TOKEN):
             expect(form).to_be_visible()
             assert page.text("#judged") == "–"
             page.page.get_by_label("Token (api.token)").fill(given)

@@ -139,6 +139,29 @@ def test_service_that_waits_is_told_to_wait(locale: str, line: str, told: str, s
         expect(page.page.locator("#state")).to_have_text(told)
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (502, "<html>Bad Gateway</html>", "502 Bad Gateway"),
+        (503, '{"detail": "there is no state yet", "code": "unavailable"}', "there is no state yet"),
+        (500, "", "500 Internal Server Error"),
+    ],
+)
+def test_service_that_cannot_answer_is_not_shown_as_running(
+    status: int, body: str, told: str, site: Site, browser: Browser
+) -> None:
+    """What the API, or a proxy before it, says instead is shown until it answers again."""
+    with watched(browser, site.url) as page:
+        page.open()
+        state = page.page.locator("#state")
+        expect(state).to_have_text("The service is running")
+        page.page.route("**/v1/status*", lambda route: route.fulfill(status=status, body=body))
+        expect(state).to_have_text(told)
+        expect(state).to_have_class("ill")
+        page.page.unroute("**/v1/status*")
+        expect(state).to_have_text("The service is running")
+
+
 def test_chinese_page_says_nothing_in_english(site: Site, browser: Browser) -> None:
     """No verdict, index or error is in English: the only Latin letters are in names."""
     with watched(browser, site.url, locale="zh-CN") as page:
