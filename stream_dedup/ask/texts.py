@@ -7,8 +7,8 @@ import threading
 from collections import OrderedDict
 
 from stream_dedup.article import Article, Origin
-from stream_dedup.ask.answers import MessageLocation
 from stream_dedup.ask.bounds import quoted
+from stream_dedup.ask.lookup import message_location
 from stream_dedup.decode import Decoder
 from stream_dedup.scope import id_of
 from stream_dedup.stream.input.decoded import decode_all
@@ -66,13 +66,13 @@ class Texts:
         if found.name != name:
             raise LostTextError(
                 f"the text of {quoted(id_of(name))} is no longer in its topic: in its place "
-                f"({_location(origin)}) is that of {quoted(found.id)}"
+                f"({message_location(origin)}) is that of {quoted(found.id)}"
             )
         return found
 
     def _read(self, name: str, origin: Origin) -> Article:
         message = self._messages.at(origin)
-        place = _location(origin)
+        place = message_location(origin)
         if message is None:
             raise LostTextError(f"the text of {quoted(id_of(name))} is no longer in its topic ({place})")
         decoded = decode_all([message], self._decoder, 0)
@@ -100,7 +100,3 @@ class Texts:
             while self._characters > _KEPT_CHARACTERS:
                 _, dropped = self._kept.popitem(last=False)
                 self._characters -= len(dropped.body)
-
-
-def _location(origin: Origin) -> MessageLocation:
-    return MessageLocation(topic=origin.topic, partition=origin.partition, offset=origin.offset)
