@@ -126,10 +126,9 @@ def runs_of(entries: float) -> tuple[Runs, ...]:
 
 
 def _open_runs(entries: int) -> Iterator[Runs]:
-    """Yield the runs of the generation being written to that are not full."""
-    for units in sizes_after(entries // YOUNG_ENTRIES):
-        yield Runs(units * YOUNG_ENTRIES, 1)
-    yield Runs(entries % YOUNG_ENTRIES, 1)  # not in a run yet, but soon
+    """Return the runs of the generation being written to that are not full."""
+    # The last are not in a run yet, but soon.
+    return (Runs(size, 1) for size in _divided(entries, entries // YOUNG_ENTRIES))
 
 
 @lru_cache(maxsize=4096)
@@ -139,14 +138,15 @@ def packed(lists: Lists, entries: int) -> Packed:
     layout = layout_of((0, entries), block_bits_of(postings), KEY_BITS - lists.key_bits, lists.detail_bytes)
     # A filter is sized before it is known how many keys the merged runs have in common.
     frozen = entries <= YOUNG_ENTRIES
-    most = postings if frozen else sum(map(lists.keys, _merged_into(entries)))
+    # Of the runs that were merged into this one, the newest had just been frozen.
+    parts = _divided(entries, (entries - 1) // YOUNG_ENTRIES)
+    most = postings if frozen else sum(map(lists.keys, parts))
     size, blocks = filter_bytes(round(most)), 1 << layout.block_bits
     return Packed(blocks, block_start(layout, postings, blocks), size, false_positive_rate(8 * size / keys))
 
 
-def _merged_into(entries: int) -> Iterator[int]:
-    """Yield the sizes of the runs that one of so many entries was last merged from: all but the newest were there."""
-    units = (entries - 1) // YOUNG_ENTRIES
+def _divided(entries: int, units: int) -> Iterator[int]:
+    """Yield the sizes of the runs that so many frozen ones have become, then how many entries are left."""
     for size in sizes_after(units):
         yield size * YOUNG_ENTRIES
     yield entries - units * YOUNG_ENTRIES

@@ -245,6 +245,20 @@ def test_runs_are_merged_to_few_that_are_not_too_large() -> None:
         walk.check_files()
 
 
+def test_runs_that_need_not_wait_are_merged_to_full_ones_and_four() -> None:
+    """If each merge ends before the next run is frozen, full ones come first, then at most four others by size."""
+    with Walk(MemoryStore()) as walk:
+        for _ in range(250):
+            walk.add(4)
+            walk.finish()
+        sizes = [run.entries for run in walk.shelf.runs]
+        others = [size for size in sizes if size < 60]
+        assert max(sizes) <= 64
+        assert len(others) <= 4
+        assert sizes[-len(others) :] == sorted(others, reverse=True)
+        walk.check()
+
+
 def test_generations_are_merged_for_themselves() -> None:
     """A completed generation's runs become one, and the run of an expired generation is deleted."""
     with Walk(MemoryStore()) as walk:
