@@ -48,8 +48,9 @@ async function look() {
   try {
     const status = await ask("status");
     noteStatus(status);
-    tellStateOf(status);
     showLatest(await ask("latest", { limit: LINKS }));
+    // Told last: if the links cannot be read, the line would change to and fro.
+    tellStateOf(status);
   } catch (error) {
     notice(error);
     if (error.status >= BROKEN) tell(wrongWith(error), "ill");

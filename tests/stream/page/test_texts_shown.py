@@ -140,25 +140,31 @@ def test_service_that_waits_is_told_to_wait(locale: str, line: str, told: str, s
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "told"),
+    ("question", "status", "body", "told"),
     [
-        (502, "<html>Bad Gateway</html>", "502 Bad Gateway"),
-        (503, '{"detail": "there is no state yet", "code": "unavailable"}', "there is no state yet"),
-        (500, "", "500 Internal Server Error"),
+        ("status", 502, "<html>Bad Gateway</html>", "502 Bad Gateway"),
+        ("status", 503, '{"detail": "there is no state yet", "code": "unavailable"}', "there is no state yet"),
+        ("status", 500, "", "500 Internal Server Error"),
+        (
+            "latest",
+            503,
+            '{"detail": "the broker does not answer", "code": "unavailable"}',
+            "the broker does not answer",
+        ),
     ],
 )
 def test_service_that_cannot_answer_is_not_shown_as_running(
-    status: int, body: str, told: str, site: Site, browser: Browser
+    question: str, status: int, body: str, told: str, site: Site, browser: Browser
 ) -> None:
     """What the API, or a proxy before it, says instead is shown until it answers again."""
     with watched(browser, site.url) as page:
         page.open()
         state = page.page.locator("#state")
         expect(state).to_have_text("The service is running")
-        page.page.route("**/v1/status*", lambda route: route.fulfill(status=status, body=body))
+        page.page.route(f"**/v1/{question}*", lambda route: route.fulfill(status=status, body=body))
         expect(state).to_have_text(told)
         expect(state).to_have_class("ill")
-        page.page.unroute("**/v1/status*")
+        page.page.unroute(f"**/v1/{question}*")
         expect(state).to_have_text("The service is running")
 
 
