@@ -3,7 +3,6 @@
 Knows when to refresh and what to reload; knows nothing of what is asked.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from stream_dedup.arrays import U64
+from stream_dedup.ask.turns import Turns
 from stream_dedup.closing import SelfClosing
 from stream_dedup.engine.comparability import comparability
 from stream_dedup.index.lookup.multi import MultiIndex
@@ -71,7 +71,7 @@ class StateFollower(SelfClosing):
     def __init__(self, directory: Path, settings: EngineSettings) -> None:
         self._directory = directory
         self._settings = settings
-        self._lock = threading.RLock()
+        self._turns = Turns()
         self._scratch = Scratch("follow")
         self._view: View | None = None
         self._identity: tuple[int, int] | None = None
@@ -85,12 +85,12 @@ class StateFollower(SelfClosing):
 
     @contextmanager
     def view(self) -> Iterator[View]:
-        """Hold the state as of the last refresh while the context lasts; other threads wait meanwhile.
+        """Hold the state as of the last refresh while the context lasts; other threads wait meanwhile. Do not nest.
 
         Raises:
             StoreError: it is gone, and no other has replaced it yet.
         """
-        with self._lock:
+        with self._turns.question():
             if self._view is None:
                 self.refresh()
             yield self._seen()
@@ -106,7 +106,7 @@ class StateFollower(SelfClosing):
         Raises:
             StoreError: there is none, or it cannot be read; the next refresh may find one.
         """
-        with self._lock:
+        with self._turns.upkeep():
             try:
                 self._look(most)
             except BaseException:
@@ -118,7 +118,7 @@ class StateFollower(SelfClosing):
 
     def close(self) -> None:
         """Release what was opened."""
-        with self._lock:
+        with self._turns.upkeep():
             self._forget()
             self._scratch.cleanup()
 
@@ -131,7 +131,7 @@ class StateFollower(SelfClosing):
         identity = _identity_of(self._directory)
         if self._view is None or identity != self._identity:
             self._forget()
-            self._view, most = self._opened(), None
+            self._view, most = read_beside_writer(self._opened), None
             self._identity = identity
         self._view = read_beside_writer(partial(self._caught_up, self._seen(), most))
 
@@ -165,7 +165,7 @@ class StateFollower(SelfClosing):
     def _take_epoch(self, seen: View) -> None:
         """Read the counts of a new epoch without blocking other threads: there may be some hundred thousand of them."""
         epoch, learnt = _counts(seen.store, self._settings)
-        with self._lock:
+        with self._turns.upkeep():
             if self._view is not None and self._view.store is seen.store:
                 self._view = replace(self._view, epoch=epoch, learnt=learnt)
                 self._epoch_begin = _begin_of_epoch(seen.progress)

@@ -25,7 +25,14 @@ from stream_dedup.engine.members import member_of
 from stream_dedup.engine.versions import load_records, since
 from stream_dedup.index.records.generations import newest
 from stream_dedup.index.records.joins import Join, join_key, of_join_key, renumbered_key
-from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, generation_prefix, key_of
+from stream_dedup.index.records.records import (
+    NOT_INDEXED,
+    ArticleRecord,
+    Sighting,
+    generation_prefix,
+    has_expired,
+    key_of,
+)
 from stream_dedup.index.stores.store import Family
 from stream_dedup.output_fields import iso, rounded
 from stream_dedup.scope import id_of, scope_of
@@ -42,11 +49,16 @@ class Joined(NamedTuple):
 
     Attributes:
         decided_ms: the stream's time at the decision, milliseconds since 1970 in UTC.
-        join: its link.
+        packed: its link as it is stored: of ten thousand copies, only those on one page are looked at.
     """
 
     decided_ms: int
-    join: Join
+    packed: bytes
+
+    @property
+    def join(self) -> Join:
+        """Its link."""
+        return Join.unpack(self.packed)
 
 
 class Lookup:
@@ -163,12 +175,13 @@ class Lookup:
             cluster = Cluster.founded(number, member_of(name, asked, NOT_INDEXED, active=False), asked.first_ms)
         else:
             names |= {*joins, *(member.id for member in cluster.members), *self._names([number]).values()}
-        records = {name: record for name, record in self._records(names).items() if record.cluster == number}
-        ordered = sorted(records, key=lambda name: (_moment(records[name]), name))
+        sightings = self._sightings(names, number)
+        ordered = sorted(sightings, key=lambda name: (sightings[name].moment_ms, name))
         shown = ordered[skipped : skipped + most]
+        records = self._records({*shown})
         links = {name: joins[name] for name in shown if name in joins and _is_of(joins[name], records[name])}
         matched = self._known_names([joined.join.matched for joined in links.values()])
-        stretch, timeline = timeline_of([(_moment(records[name]), records[name].source) for name in ordered])
+        stretch, timeline = timeline_of([(sightings[name].moment_ms, sightings[name].source) for name in ordered])
         return ClusterAnswer(
             number=number,
             scope=scope_of(cluster.canonical),
@@ -179,7 +192,7 @@ class Lookup:
             distinct_sources=len(cluster.sources),
             sources=[SourceAnswer(source=source, articles=count) for source, count in most_first(cluster.sources)],
             other_sources_articles=cluster.other_members,
-            known=len(records),
+            known=len(sightings),
             members=[self._member(name, cluster.canonical, records[name], links.get(name), matched) for name in shown],
             stretch_seconds=stretch,
             timeline=timeline,
@@ -203,6 +216,17 @@ class Lookup:
         records = load_records(self._view.store, self._live, names)
         return {name: record for name, record in records.items() if since(record, self._cutoff_ms) is not None}
 
+    def _sightings(self, names: set[str], number: int) -> dict[str, Sighting]:
+        """Return when and where those of some articles were seen that are in a cluster, without expired ones."""
+        ordered = sorted(names)
+        stored = newest(self._view.store, Family.ARTICLES, [name.encode() for name in ordered], self._live)
+        seen = {name: Sighting.unpack(value) for name, value in zip(ordered, stored, strict=True) if value is not None}
+        return {
+            name: sighting
+            for name, sighting in seen.items()
+            if sighting.cluster == number and not has_expired(sighting.decided_ms, self._cutoff_ms)
+        }
+
     def _cluster(self, number: int) -> Cluster | None:
         (value,) = newest(self._view.store, Family.CLUSTERS, [key_of(number)], self._live)
         return Cluster.unpack(value) if value is not None else None
@@ -219,7 +243,7 @@ class Lookup:
         """Return how an article joined its cluster in the last decision on it."""
         key = join_key(record.cluster, record.decided_ms, name)
         (packed,) = newest(self._view.store, Family.MEMBERS, [key], self._live)
-        return Joined(record.decided_ms, Join.unpack(packed)) if packed is not None else None
+        return Joined(record.decided_ms, packed) if packed is not None else None
 
     def _joins(self, number: int) -> Iterator[tuple[str, Joined]]:
         """Yield the names of a cluster's copies and how they joined, newest first, each once.
@@ -236,7 +260,7 @@ class Lookup:
                 _, decided_ms, name = of_join_key(key[len(prefix) :])
                 if name not in seen:
                     seen.add(name)
-                    yield name, Joined(decided_ms, Join.unpack(value))
+                    yield name, Joined(decided_ms, value)
 
     def _known_names(self, entries: Sequence[int]) -> dict[int, str]:
         """Return the same as `_names`, but only of articles that are still known: entries are dropped later."""
@@ -303,9 +327,3 @@ def _link_answer(joined: Joined, matched: dict[int, str]) -> LinkAnswer:
         idf_epoch=join.epoch,
         stream_time=iso(joined.decided_ms),
     )
-
-
-def _moment(record: ArticleRecord) -> int:
-    """Return when an article was published, else received, else decided on; milliseconds since 1970 in UTC."""
-    known = (moment for moment in (record.published_ms, record.first_ms) if moment is not None)
-    return next(known, record.decided_ms)

@@ -17,8 +17,9 @@ from stream_dedup.ask.query_service import NoReasonError, QueryService, UniqueAr
 from stream_dedup.engine.clusters import MOST_MEMBERS
 from stream_dedup.index.records.records import UNKNOWN_TIME
 from stream_dedup.index.runs.shelf import Shelf
+from stream_dedup.index.stores import database, rocks
 from stream_dedup.index.stores.rocks import RocksStore
-from stream_dedup.index.stores.store import Family, StoreError
+from stream_dedup.index.stores.store import Family, StoreDamagedError, StoreError
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.metrics import Metrics
@@ -562,6 +563,26 @@ def test_entries_are_left_to_the_writer_while_too_many_come(tmp_path: Path, monk
             assert unseen_after(queries, 0.5) == new  # the same; from here on none arrive
             assert unseen_after(queries, 0.5) == new - 10
             assert unseen_after(queries, 10.0) == 0
+
+
+def test_file_that_the_writer_removes_meanwhile_is_not_missing(
+    engine: Deduplicator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compaction may take a file away after its name was read: opening begins anew. If it stays away, it is damage."""
+    left, check = [1], database.check_files
+
+    def overtaken(directory: Path, no_logs: Path) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise OSError(f"IO error: No such file or directory: {directory}/000009.sst")
+        check(directory, no_logs)
+
+    monkeypatch.setattr(rocks, "check_files", overtaken)
+    with StateFollower(tmp_path / "state", _settings(tmp_path / "state")) as follower, follower.view() as view:
+        assert view.progress.judged == engine.progress.judged == _BATCH
+    left[0] = 100
+    with pytest.raises(StoreDamagedError, match="it is damaged"):
+        StateFollower(tmp_path / "state", _settings(tmp_path / "state"))
 
 
 def test_another_state_in_the_same_place_is_taken_for_what_it_is(tmp_path: Path) -> None:

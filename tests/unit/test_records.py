@@ -15,6 +15,7 @@ from stream_dedup.index.records.records import (
     NOT_INDEXED,
     UNKNOWN_TIME,
     ArticleRecord,
+    Sighting,
     generation_prefix,
     key_of,
     keys_of,
@@ -154,25 +155,33 @@ _ORIGINS = st.none() | st.builds(
 )
 
 
-@given(
-    st.builds(
-        ArticleRecord,
-        contents=_HASHES,
-        entries=_HASHES,
-        decided_ms=st.integers(-(2**62), 2**62),
-        first_ms=_TIMES,
-        published_ms=_TIMES,
-        characters=st.integers(0, 2**32 - 1),
-        relation=st.sampled_from([None, *Relation]),
-        cluster=st.integers(0, 2**62),
-        url=_U64,
-        source=_IDS,
-        origin=_ORIGINS,
-    )
+_RECORDS = st.builds(
+    ArticleRecord,
+    contents=_HASHES,
+    entries=_HASHES,
+    decided_ms=st.integers(-(2**62), 2**62),
+    first_ms=_TIMES,
+    published_ms=_TIMES,
+    characters=st.integers(0, 2**32 - 1),
+    relation=st.sampled_from([None, *Relation]),
+    cluster=st.integers(0, 2**62),
+    url=_U64,
+    source=_IDS,
+    origin=_ORIGINS,
 )
+
+
+@given(_RECORDS)
 def test_article_records_come_back_as_they_were(record: ArticleRecord) -> None:
     """Every field of an article's record survives packing and unpacking."""
     assert ArticleRecord.unpack(record.pack()) == record
+
+
+@given(_RECORDS)
+def test_sightings_are_those_of_the_records(record: ArticleRecord) -> None:
+    """Read on their own, they are what the whole record says."""
+    times = [time for time in (record.published_ms, record.first_ms, record.decided_ms) if time is not None]
+    assert Sighting.unpack(record.pack()) == (record.decided_ms, times[0], record.cluster, record.source)
 
 
 _NEW = st.builds(
@@ -225,6 +234,9 @@ def test_cut_article_record_is_heard(data: st.DataObject) -> None:
     for damaged in (whole[: data.draw(st.integers(0, len(whole) - 1))], whole + b"\0"):
         with pytest.raises(StoreDamagedError, match="record of an article is cut short"):
             ArticleRecord.unpack(damaged)
+    without_topic = len(whole) - 2 - len(origin.topic.encode())
+    with pytest.raises(StoreDamagedError, match="record of an article is cut short"):
+        Sighting.unpack(whole[: data.draw(st.integers(0, without_topic - 1))])
 
 
 @given(_TIMES, _ORIGINS)

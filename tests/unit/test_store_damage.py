@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from stream_dedup.index.stores import rocks
+from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import Family, Put, StoreDamagedError
 from tests.unit.stores import KEYS, all_in, killed_copy, largest, rocks_in, value_of
 
@@ -54,16 +55,35 @@ def test_damage_is_heard_by_look_ups_and_by_walks(flushed: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize(
+_cut_or_gone = pytest.mark.parametrize(
     "damage",
     [lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]), Path.unlink],
     ids=["truncated", "missing"],
 )
+
+
+@_cut_or_gone
 def test_sst_file_that_is_cut_or_gone_is_an_error(damage: Callable[[Path], object], flushed: Path) -> None:
     """A state with a truncated or missing file does not open."""
     damage(largest(flushed, "*.sst"))
     with pytest.raises(StoreDamagedError, match=str(flushed)):
         all_in(flushed)
+
+
+@_cut_or_gone
+def test_followers_take_damage_for_nothing_else(
+    damage: Callable[[Path], object], flushed: Path, tmp_path: Path
+) -> None:
+    """RocksDB would follow the state as if the file's family were empty."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for path in flushed.glob("*.sst"):
+        whole = path.read_bytes()
+        RocksStore(flushed, follow=notes).close()
+        damage(path)
+        with pytest.raises(StoreDamagedError, match=path.name):
+            RocksStore(flushed, follow=notes)
+        path.write_bytes(whole)
 
 
 def test_killed_process_loses_nothing(tmp_path: Path) -> None:

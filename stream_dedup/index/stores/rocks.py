@@ -27,6 +27,7 @@ from rocksdict import (
 )
 
 from stream_dedup.closing import SelfClosing
+from stream_dedup.index.stores.database import check_files, open_database
 from stream_dedup.index.stores.errors import DATABASE_FILE, store_error
 from stream_dedup.index.stores.figures import Figures, figure, figures_of
 from stream_dedup.index.stores.options import access_of, all_in_order, options_of, write_options
@@ -77,7 +78,7 @@ class RocksStore(SelfClosing):
         sync: whether a write waits for the disk.
         read_only: open an existing store for reading, even while another process writes to it; create and lock nothing.
         follow: open it for reading likewise, as it was at the last `catch_up`; names a directory that only this process
-            uses, for RocksDB's notes.
+            uses, for RocksDB's notes. If the writer removes a file meanwhile, this may fail as if it were missing.
 
     Attributes:
         while_waiting: see `FileStore`.
@@ -108,12 +109,9 @@ class RocksStore(SelfClosing):
             if not read_only:
                 _check_index(directory)
                 directory.mkdir(parents=True, exist_ok=True)
-            self._database = Rdict(
-                str(directory),
-                options[Family.META],
-                column_families={str(family): options[family] for family in Family if family is not Family.META},
-                access_type=access_of(read_only=read_only, follow=follow),
-            )
+            if follow is not None:
+                check_files(directory, follow)
+            self._database = open_database(directory, options, access_of(read_only=read_only, follow=follow))
         if not read_only:
             shutil.rmtree(directory / _SCRATCH, ignore_errors=True)
         self._families = {
