@@ -8,7 +8,7 @@ import re
 
 # No alternative matches across a `<`, and none backtracks into an attribute, so the search is linear for any text.
 # Attributes may have any length, as they hold pictures; anything else that long is text in angle brackets, not a tag.
-_ATTRIBUTE = r"""\s+(?:[^\s<>"'=/]{1,64}\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)|[a-z][a-z0-9:_-]{0,31}(?=[\s/>]))"""
+_ATTRIBUTE = r"""\s+(?:[^\s<>"'=/]{1,64}\s*=\s*(?:"[^"<]*"|'[^'<]*'|[^\s"'<>]+)|[a-z][a-z0-9:_-]{0,31}(?=[\s/>]))"""
 _INSIDE = rf"(?:{_ATTRIBUTE})++[^<>]{{0,500}}|\s[^<>]{{0,500}}"
 _TAG = re.compile(rf"<(/?)([a-z][a-z0-9:-]{{0,31}})(?:{_INSIDE})?/?>|<!--|-->", re.IGNORECASE)
 _ENDS = {"<script": "</script", "<style": "</style", "<!--": "-->"}  # what hides the text after it: up to what

@@ -218,6 +218,8 @@ def test_code_points_of_raw_text_are_python_s(raw: str) -> None:
         ("<section>上</section><section>下</section><blockquote>引</blockquote>", ["上", "下", "引"]),
         ("<table><tr><td>11</td><td>0</td></tr></table>", ["11", "0"]),
         ("图<img src=\"a.png\" alt='图'/>字", ["图字"]),
+        ("图<img alt=\"甲>乙\" src='a>b.png'>字", ["图字"]),
+        ('上<a title="甲>乙 "丙" 丁</a>下', ["上乙", '"丙"', "丁下"]),
         ("1 < 2 & 3 > 2", ["1", "<", "2", "&", "3", ">", "2"]),
         ("若 x<5 则 y>3", ["若", "x<5", "则", "y>3"]),
         ("<3 爱心 >_<", ["<3", "爱心", ">_<"]),
