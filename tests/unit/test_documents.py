@@ -124,6 +124,15 @@ def test_the_printed_command_counts_dead_letters_by_their_whole_reason() -> None
     assert [header for header in headers if not re.fullmatch(pattern, header)] == []
 
 
+@pytest.mark.parametrize("page", [_ROOT / "deploy" / "README.md", _CHINESE])
+def test_each_reason_of_dead_letters_has_its_row(page: Path) -> None:
+    """Both languages tell what it means."""
+    rows = re.findall(r"^\| (`[^|]+) \|", _text(page), re.MULTILINE)
+    assert {reason.value for reason in Reason} - {
+        name for row in rows for name in re.findall(r"`([^`]+)`", row)
+    } == set()
+
+
 def test_a_changelog_made_by_hand_is_like_that_of_the_service() -> None:
     """Operation names every property that the service gives the topic, with its value."""
     told = set(re.findall(r"`([a-z.]+=[^`]+)`", _text(_ROOT / "deploy" / "README.md")))
