@@ -241,7 +241,8 @@ def _insertion(filling: Filling) -> float:
         clock.lap("other")
         index.shelf.finish_merges(filling.state.progress)
         if index.shelf.young_first != frozen:
-            young, frozen = Young(index.kinds), index.shelf.young_first
+            young.clear()
+            frozen = index.shelf.young_first
         # Repeats what the state does in `apply`, where the time could not be told apart from RocksDB's.
         young.add(index.keyed_postings(step.entries, step.numbers()))
         clock.lap("insert")

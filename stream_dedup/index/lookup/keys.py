@@ -183,10 +183,17 @@ def spread(numbers: U64, bits: int) -> U64:
     Multiplications by odd numbers and XORs with shifts can be undone, so no two numbers get the same key; the lowest
     64 - bits bits of all keys are zero.
     """
-    zero_bits = np.uint64(64 - bits)
-    mixed = (numbers * MIX_1) << zero_bits
-    mixed ^= (mixed >> zero_bits + np.uint64(bits // 2)) << zero_bits
-    return mixed * MIX_2
+    return np.asarray(_spread(numbers.ravel(), np.uint64(64 - bits), np.uint64(bits // 2)).reshape(numbers.shape))
+
+
+@kernel
+def _spread(numbers: U64, zero_bits: np.uint64, half: np.uint64) -> U64:
+    keys = np.empty_like(numbers)
+    for i in range(len(numbers)):
+        mixed = (numbers[i] * MIX_1) << zero_bits
+        mixed ^= (mixed >> zero_bits + half) << zero_bits
+        keys[i] = mixed * MIX_2
+    return keys
 
 
 def masked(own: U64, masks: U64) -> U64:

@@ -6,6 +6,7 @@ Knows all three kinds of keys; knows nothing of candidates or thresholds.
 import numpy as np
 
 from stream_dedup.arrays import I64, U8, U64, Bool
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.features import Features, landmark_rule
 from stream_dedup.fingerprint.sketch import LANDMARK_BITS
 from stream_dedup.index.entries.entries import BARE, COMPARABLE, IN_TABLES, RESERVE, Entries, EntryFormat
@@ -64,6 +65,19 @@ def _content_keys(contents: U64, flags: U8, scopes: U64) -> OwnKeys:
 def _landmark_keys(landmarks: U64, flags: U8, scopes: U64) -> OwnKeys:
     comparable = (flags & COMPARABLE) != 0
     return masked(spread(landmarks, LANDMARK_BITS), scopes), comparable[:, np.newaxis] & (landmarks != 0)
+
+
+@kernel
+def _postings(own: U64, used: Bool, count: int, numbers: U64, details: U64) -> tuple[U64, U64, U64]:
+    """Return the `count` keys that are used, row by row, and for each of them the number and the detail of its row."""
+    keys, entries, carried = np.empty(count, np.uint64), np.empty(count, np.uint64), np.empty(count, np.uint64)
+    to = 0
+    for row in range(len(own)):
+        for place in range(own.shape[1]):
+            if used[row, place]:
+                keys[to], entries[to], carried[to] = own[row, place], numbers[row], details[row]
+                to += 1
+    return keys, entries, carried
 
 
 class Pending:
@@ -136,18 +150,19 @@ class MultiIndex:
 
     def keyed_postings(self, entries: Entries, numbers: U64) -> list[KeyedPostings]:
         """Return the postings of entries, kind by kind; entries in reserve have none."""
-        active = (entries["flags"] & RESERVE) == 0
-        entries, numbers = entries[active], numbers[active]
+        active = np.flatnonzero((entries["flags"] & RESERVE) == 0)
+        if len(active) < len(entries):
+            entries, numbers = self.format.only(entries, active), numbers[active]
         details = {
             "none": np.zeros(len(entries), np.uint64),
             "size": size_classes(entries["size"].astype(np.int64)).astype(np.uint64),
             "fingerprint": entries["fingerprint"],
         }
-        keyed_postings = []
-        for kind, (own, used) in zip(self.kinds, self.own_keys(entries), strict=True):
-            row, _ = np.nonzero(used)
-            keyed_postings.append(KeyedPostings(own[used], numbers[row], details[kind.detail][row]))
-        return keyed_postings
+        own_keys = self.own_keys(entries)
+        return [
+            KeyedPostings(*_postings(own, used, int(np.count_nonzero(used)), numbers, details[kind.detail]))
+            for kind, (own, used) in zip(self.kinds, own_keys, strict=True)
+        ]
 
     def close(self) -> None:
         """Release the runs."""

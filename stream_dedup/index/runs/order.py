@@ -9,6 +9,7 @@ import numpy as np
 
 from stream_dedup.arrays import U64
 from stream_dedup.compiled.kernel import kernel
+from stream_dedup.compiled.prefetch import AHEAD, prefetch
 from stream_dedup.index.runs.blocks import KeyedPostings, no_postings
 
 _KEY, _ENTRY, _DETAIL = 0, 1, 2  # columns
@@ -50,22 +51,30 @@ def _by_key(keyed: KeyedPostings, low: np.uint64, high: np.uint64) -> U64:
 
     Keys are spread evenly: sorted into about as many buckets as postings, each holds only a few to sort.
     """
-    shift = np.uint64(0)
-    while (high - low) >> shift >= np.uint64(2 * len(keyed.keys)):
+    keys, last, shift = keyed.keys, len(keyed.keys) - 1, np.uint64(0)
+    while (high - low) >> shift > np.uint64(last):
         shift += _1
-    stops = np.zeros(np.int64((high - low) >> shift) + 2, np.int64)
-    for key in keyed.keys:
-        stops[np.int64((key - low) >> shift) + 1] += 1
+    # Numbers of half the size: twice as many buckets are in the processor's cache.
+    stops = np.zeros(_bucket(high, low, shift) + 2, np.int32)
+    for i in range(len(keys)):
+        prefetch(stops, _bucket(keys[min(i + AHEAD, last)], low, shift) + 1)
+        stops[_bucket(keys[i], low, shift) + 1] += 1
     for before in range(len(stops) - 1):
         stops[before + 1] += stops[before]
-    rows = np.empty((len(keyed.keys), 3), np.uint64)
-    for i in range(len(keyed.keys)):
-        slot = np.int64((keyed.keys[i] - low) >> shift)
-        place = stops[slot]
-        stops[slot] += 1
-        rows[place, _KEY], rows[place, _ENTRY], rows[place, _DETAIL] = keyed.keys[i], keyed.entries[i], keyed.details[i]
+    rows = np.empty((len(keys), 3), np.uint64)
+    for i in range(len(keys)):
+        prefetch(stops, _bucket(keys[min(i + AHEAD, last)], low, shift))
+        bucket = _bucket(keys[i], low, shift)
+        place = stops[bucket]
+        stops[bucket] += 1
+        rows[place, _KEY], rows[place, _ENTRY], rows[place, _DETAIL] = keys[i], keyed.entries[i], keyed.details[i]
     _sort_neighbours(rows)
     return rows
+
+
+@kernel
+def _bucket(key: np.uint64, low: np.uint64, shift: np.uint64) -> int:
+    return np.int64((key - low) >> shift)  # type: ignore[return-value]  # compiled code has no Python integers
 
 
 @kernel

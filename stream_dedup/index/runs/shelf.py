@@ -66,6 +66,11 @@ class Young:
         for lists, keyed in zip(self.lists, keyed_postings, strict=True):
             lists.add(keyed)
 
+    def clear(self) -> None:
+        """Remove all postings."""
+        for lists in self.lists:
+            lists.clear()
+
 
 class Shelf:
     """Posting lists of several kinds.
@@ -246,7 +251,7 @@ class Shelf:
                     writer.section([live], bounds_of(live), kind.detail_bytes)
                 writer.finish()
             self._register([], name)
-        self._young = Young(self._kinds)
+        self._young.clear()
         self._young_first = stop
 
     def _register(self, old: Sequence[Run], name: str) -> None:

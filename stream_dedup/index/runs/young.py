@@ -47,6 +47,11 @@ class YoungLists:
         self._lists += _add(self._slots, self._postings, self._used, keyed)
         self._used += more
 
+    def clear(self) -> None:
+        """Remove all postings, but keep the room for as many: new memory costs more than what is done with it."""
+        self._slots[:] = 0
+        self._used = self._lists = 0
+
     def find(self, keys: U64, room: I64, floor: int, hits: Hits) -> Hits:
         """Return the hits with the newest postings of keys in these lists added.
 
