@@ -196,9 +196,8 @@ class Links:
         before, name = self._earlier_version(place, version), id_of(self._earlier_name(place, version))
         if before is None:
             return Link(name, name, Relation.REVISION, None, None, None, Source.ID)
-        last = len(before.fingerprints) - 1
-        match = compare(before, self._stored + place, last, self._limits)
-        hamming = match.hamming if not int(before.flags[last]) & UNSEGMENTED else None
+        match = compare(self._run.candidates.rows.only(self._stored + place).followed_by(before), 0, 1, self._limits)
+        hamming = match.hamming if not int(before.flags[0]) & UNSEGMENTED else None
         return Link(name, name, Relation.REVISION, match.jaccard, match.containment, hamming, Source.ID)
 
     def _earlier_name(self, place: int, version: Version) -> str:
@@ -211,7 +210,7 @@ class Links:
         return version.record or (self._book.records.record(version.siblings[0]) if version.siblings else None)
 
     def _earlier_version(self, place: int, version: Version) -> Rows | None:
-        """Return all rows, followed by that of the text before a revision; None if that is not kept, or too old."""
+        """Return the row of the text before a revision; None if that is not kept, or too old."""
         record = self._earlier_record(version)
         if record is None or not record.entries:
             return None
@@ -222,4 +221,4 @@ class Links:
         forgotten = has_expired(int(before["window_ms"][0]), self._run.times.moment(place).cutoff_ms)
         if forgotten or before["content"][0] != record.contents[0]:
             return None
-        return self._run.candidates.rows.followed_by(rows_of_entries(before))
+        return rows_of_entries(before)

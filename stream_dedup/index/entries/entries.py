@@ -74,6 +74,11 @@ class Rows(NamedTuple):
         pairs: Iterator[tuple[NDArray[Any], NDArray[Any]]] = zip(self, other, strict=True)
         return Rows(*(np.concatenate(pair) for pair in pairs))
 
+    def only(self, row: int) -> "Rows":
+        """Return a single row, without copying it."""
+        columns: Iterator[NDArray[Any]] = iter(self)
+        return Rows(*(column[row : row + 1] for column in columns))
+
 
 class EntryFormat:
     """How entries are held in arrays, and packed with the names of their articles.
