@@ -264,8 +264,8 @@ class VerifySettings(Group):
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="A copy keeps at least this share of the numbers, and more than this share of the place names; "
-        "otherwise the text is a different bulletin. With 0, neither is compared.",
+        description="A copy keeps at least this share of the numbers, and more than this share of the place names "
+        "(with 1, all of both); otherwise the text is a different bulletin. With 0, neither is compared.",
     )
     numbers_min: int = Field(
         3,

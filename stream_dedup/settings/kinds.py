@@ -266,5 +266,12 @@ def check_url(setting: str, url: str, credentials: str) -> None:
     # The messages leave out the URL, which may contain secrets.
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{setting} must begin with http:// or https://")
-    if "@" in urlsplit(url).netloc:
+    if "@" in re.split("[/?#]", url)[2]:
         raise ValueError(f"{setting} contains credentials: move them to {credentials}")
+    try:
+        parts = urlsplit(url)
+        named = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        named = False
+    if not named:
+        raise ValueError(f"{setting} names no host, or no valid port: write it as in http://host:8081")

@@ -17,8 +17,11 @@ from stream_dedup.settings.redaction import REDACTED, is_secret, resembles_secre
 from stream_dedup.settings.schema import Settings
 
 ENVIRONMENT_PREFIX = "STREAM_DEDUP_"
-# Variables that Kubernetes sets in each container for a service named stream-dedup.
-_OF_KUBERNETES = re.compile(r"(?<!_)_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?)?)$")
+# Variables that Kubernetes sets in each container for services whose names begin with stream-dedup, up to the value: of
+# ..._PORT that is a URL, and a mere number is a setting with one underscore too few.
+_OF_KUBERNETES = re.compile(
+    r"[A-Z0-9_]+(?<!_)_(SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)=|PORT_\d+_(TCP|UDP|SCTP)(_[A-Z]+)?=|PORT=[a-z]+://)"
+)
 _TWO_UNDERSCORES = f"write two underscores between the parts, as in {ENVIRONMENT_PREFIX}WINDOW__DAYS"
 Tree = dict[str, Any]
 
@@ -85,7 +88,7 @@ def _from_file(file: Path | None) -> Tree:
 def _from_environment(environment: Mapping[str, str], faults: list[str]) -> Tree:
     tree: Tree = {}
     for variable, value in environment.items():
-        if variable.startswith(ENVIRONMENT_PREFIX) and not _OF_KUBERNETES.search(variable):
+        if variable.startswith(ENVIRONMENT_PREFIX) and not _OF_KUBERNETES.match(f"{variable}={value}"):
             path = variable.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
             if path[0] in PASSTHROUGH_GROUPS:
                 path = [path[0], ".".join(path[1:]).replace("_", ".")]

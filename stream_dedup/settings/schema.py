@@ -50,7 +50,7 @@ class Settings(EngineSettings):
         given = as_text(value)
         if isinstance(given, Mapping):
             check_property_names(given, "registry.url=http://registry:8081")
-            for url in str(given.get("url", "http://")).split(","):
+            for url in str(given["url"]).split(",") if "url" in given else ():
                 check_url("registry.url", url.strip(), "registry.basic.auth.user.info")
         return given
 

@@ -137,4 +137,6 @@ class TracingSettings(Group):
     def _endpoint_is_plain(self) -> Self:
         if self.endpoint:
             check_url("tracing.endpoint", self.endpoint, "OTEL_EXPORTER_OTLP_HEADERS")
+            if self.endpoint.rstrip("/").endswith("/v1/traces"):
+                raise ValueError("tracing.endpoint must not end with /v1/traces, which is added to it")
         return self

@@ -156,6 +156,13 @@ def test_bulletins_are_duplicates_where_the_settings_do_not_ask_for_numbers(make
     assert _relation(decision) is Relation.NEAR
 
 
+def test_cut_copy_that_keeps_all_places_keeps_enough_of_them(make_engine: Maker) -> None:
+    """With numbers_overlap = 1 no number and no place may be lost, and of those of a verbatim part none is."""
+    half = "北京市和上海市的客商早早赶到。" + "".join(_SENTENCES[:5])
+    engine = make_engine(verify={"numbers_overlap": 1})
+    assert _relation(_second(engine, half + "".join(_SENTENCES[5:]), half)) is Relation.CONTAINED
+
+
 def test_edited_text_is_a_copy_whatever_its_numbers(make_engine: Maker) -> None:
     """If far more differs than the numbers explain, the text was edited and is not a bulletin of the same template."""
     numbered = _TEXT + "摊位三十二个，客流4100人次，营业额27万元，垃圾9车。"

@@ -145,6 +145,23 @@ def test_variable_without_two_underscores_is_told_how_settings_are_written(name:
     assert "hunter2" not in told
 
 
+@pytest.mark.parametrize("name", ["HTTP_PORT", "API_PORT", "PORT"])
+def test_port_with_one_underscore_is_told_apart_from_what_kubernetes_sets(name: str) -> None:
+    """Kubernetes sets such a variable to a URL, along with others that are ignored as well; a number is a mistake."""
+    assert f"STREAM_DEDUP_{name}: no such setting" in _faults(environment={f"STREAM_DEDUP_{name}": "9200"})
+    of_kubernetes = {
+        name: "tcp://10.0.0.7:9108",
+        f"{name}_9108_TCP": "tcp://10.0.0.7:9108",
+        f"{name}_9108_TCP_PORT": "9108",
+        f"{name}_9108_TCP_ADDR": "10.0.0.7",
+        "SERVICE_HOST": "10.0.0.7",
+        "API_SERVICE_PORT": "9109",
+        "API_SERVICE_PORT_METRICS": "9109",
+    }
+    environment = {f"STREAM_DEDUP_{variable}": value for variable, value in of_kubernetes.items()}
+    assert load_settings(environment=environment) == load_settings()
+
+
 def test_settings_of_an_unknown_group_are_all_named(tmp_path: Path) -> None:
     """Each is named with its value, unless its name suggests a secret; an empty group is one line."""
     file = _toml(
@@ -430,6 +447,13 @@ def test_url_of_the_registry_is_one_without_secrets(url: str) -> None:
     assert "hunter2" not in faults
 
 
+@pytest.mark.parametrize("url", ["http://", "http://[::1", "http://host:port", "https://host:99999", "http://:80"])
+@pytest.mark.parametrize("setting", ["registry.url", "tracing.endpoint"])
+def test_url_without_a_host_or_a_valid_port_is_refused(setting: str, url: str) -> None:
+    """The fault names the setting, whatever is wrong with the URL."""
+    assert f"{setting} names no host, or no valid port" in _faults(f"{setting}={url}")
+
+
 @pytest.mark.parametrize("flag", ["input.format=avro", "input.formats.articles.in=protobuf", "output.format=avro"])
 def test_formats_with_schemas_want_a_registry(flag: str) -> None:
     """The format must be one of the four."""
@@ -604,6 +628,14 @@ def test_properties_that_librdkafka_refuses_are_found_without_a_broker(flag: str
     """A misspelt property or value is reported before anything starts."""
     with pytest.raises(SettingsError, match="librdkafka"):
         check_properties(load_settings(flags=[flag]))
+
+
+@pytest.mark.parametrize("name", ["error_cb", "consumer.stats_cb", "producer.logger", "default.topic.config"])
+def test_objects_of_the_python_client_are_no_properties(name: str) -> None:
+    """Text in the place of a function is a fault with a name, not a crash of the client."""
+    with pytest.raises(SettingsError) as told:
+        check_properties(load_settings(flags=[f"kafka.{name}=x"]))
+    assert str(told.value) == f"kafka.{name} = 'x': it is not a property of librdkafka"
 
 
 def test_all_properties_that_are_refused_are_told() -> None:

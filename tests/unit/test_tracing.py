@@ -46,9 +46,14 @@ def test_variable_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     ("endpoint", "named"),
-    [("collector:4318", "http://"), ("http://u:hidden-word@c:4318", "OTEL_EXPORTER_OTLP_HEADERS")],
+    [
+        ("collector:4318", "http://"),
+        ("http://u:hidden-word@c:4318", "OTEL_EXPORTER_OTLP_HEADERS"),
+        ("http://collector:4318/v1/traces", "must not end with /v1/traces"),
+        ("http://collector:4318/v1/traces/", "must not end with /v1/traces"),
+    ],
 )
-def test_endpoint_without_a_scheme_or_with_credentials_is_refused(endpoint: str, named: str) -> None:
+def test_endpoint_without_a_scheme_or_with_credentials_or_the_path_is_refused(endpoint: str, named: str) -> None:
     """The error does not show the credentials."""
     with pytest.raises(SettingsError, match=named) as refused:
         load_settings(flags=[f"tracing.endpoint={endpoint}"])

@@ -50,6 +50,11 @@ _FIXED_CONSUMER = {
 }
 _FIXED_PRODUCER = {"enable.idempotence": "true", "acks": "all"}
 
+# What the Python client expects as objects: text from the settings would make it fail without naming them.
+_OBJECTS = frozenset(
+    {"default.topic.config", "error_cb", "logger", "oauth_cb", "on_commit", "on_delivery", "stats_cb", "throttle_cb"}
+)
+
 # The names by which librdkafka reports properties that have two (its CONFIGURATION.md calls these aliases).
 _OWN_NAMES = {
     "acks": "request.required.acks",
@@ -294,6 +299,8 @@ def _demand(role: str, known: str, value: str, fixed: Mapping[str, str]) -> str:
     """Return what the service requires of a property, empty if its value is allowed."""
     if role == "producer" and known == "transactional.id":
         return "the service sets it itself, from state.name"
+    if known in _OBJECTS:
+        return "it is not a property of librdkafka"
     wanted = fixed.get(known, value)
     if value.lower() in {wanted.lower(), "-1" if wanted == "all" else wanted.lower()}:
         return ""
