@@ -152,7 +152,8 @@ def _other_particulars(rows: Rows, a: int, b: int, changed: float, limits: Limit
 def _other_places(places: _Common, limits: Limits) -> bool:
     """Tell whether two texts are about different places. Half of them is too few: all visitors go to Beijing."""
     compared = limits.numbers_overlap > 0.0 and places.fewer >= limits.places_min
-    return compared and places.same <= limits.numbers_overlap * places.fewer
+    # More than all is more than any text has.
+    return compared and places.same < places.fewer and places.same <= limits.numbers_overlap * places.fewer
 
 
 @kernel
