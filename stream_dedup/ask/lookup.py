@@ -22,7 +22,7 @@ from stream_dedup.ask.timeline import timeline_of
 from stream_dedup.counted import most_first
 from stream_dedup.engine.clusters import Cluster
 from stream_dedup.engine.members import member_of
-from stream_dedup.engine.versions import load_records, since
+from stream_dedup.engine.versions import load_records, packed_records_of, since
 from stream_dedup.index.records.generations import newest
 from stream_dedup.index.records.joins import Join, join_key, of_join_key, renumbered_key
 from stream_dedup.index.records.records import (
@@ -218,9 +218,8 @@ class Lookup:
 
     def _sightings(self, names: set[str], number: int) -> dict[str, Sighting]:
         """Return when and where those of some articles were seen that are in a cluster, without expired ones."""
-        ordered = sorted(names)
-        stored = newest(self._view.store, Family.ARTICLES, [name.encode() for name in ordered], self._live)
-        seen = {name: Sighting.unpack(value) for name, value in zip(ordered, stored, strict=True) if value is not None}
+        packed = packed_records_of(self._view.store, self._live, names)
+        seen = {name: Sighting.unpack(value) for name, value in packed.items()}
         return {
             name: sighting
             for name, sighting in seen.items()

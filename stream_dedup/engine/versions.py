@@ -213,9 +213,14 @@ class _Run:
 
 def load_records(store: Store, live: Sequence[int], names: set[str]) -> dict[str, ArticleRecord]:
     """Return the records of articles by name, of those that were seen before."""
+    return {name: ArticleRecord.unpack(value) for name, value in packed_records_of(store, live, names).items()}
+
+
+def packed_records_of(store: Store, live: Sequence[int], names: set[str]) -> dict[str, bytes]:
+    """Return the same records as `load_records`, as they are stored."""
     ordered = sorted(names)
     stored = newest(store, Family.ARTICLES, [name.encode() for name in ordered], live)
-    return {name: ArticleRecord.unpack(value) for name, value in zip(ordered, stored, strict=True) if value is not None}
+    return {name: value for name, value in zip(ordered, stored, strict=True) if value is not None}
 
 
 def url_hash(url: str, scope: str = "") -> int:
