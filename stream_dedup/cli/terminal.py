@@ -142,7 +142,7 @@ def _faults_of_files(settings: Settings) -> Iterator[str]:
             if is_there(path) and path.is_file():
                 reader(path)
             else:
-                yield f"text.{name} = '{path}': there is no such file"
+                yield f"text.{name} = '{path}': {'it is no file' if path.exists() else 'there is no such file'}"
         except (OSError, ValueError) as error:
             yield f"text.{name} = '{path}': {error}"
 

@@ -63,7 +63,7 @@ def shown(names: Sequence[str], value: object) -> str:
 def in_our_words(message: str) -> str:
     """Return a message of pydantic as a part of a sentence that began with the value."""
     message = message.removeprefix("Value error, ")  # its prefix for errors of our own validators
-    return re.sub(r"^(Input|List) should ", "it must ", message)
+    return re.sub(r"^(Input|List|String) should ", "it must ", message)
 
 
 def _unknown(path: _Path, value: object) -> Iterator[str]:

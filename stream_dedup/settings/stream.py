@@ -211,7 +211,8 @@ class InputSettings(Group):
                 check_pattern(topic)
             elif not re.fullmatch(TOPIC.strip("^$"), topic):
                 raise ValueError(
-                    f"{topic!r} is neither a topic name (letters, digits, . _ -) nor a ^regular expression"
+                    f"{topic!r} is neither a topic name (letters, digits, . _ -) nor a ^regular expression; a flag or "
+                    "variable is split at commas, so an expression with a comma belongs in the settings file"
                 )
         return topics
 

@@ -54,6 +54,7 @@ def test_config_check_says_that_settings_are_valid(invoke: Invoke) -> None:
         ("kafka.no.such=1", "no.such"),
         ("kafka.enable.auto.commit=true", "the service requires 'false'"),
         ("text.stop_words=nowhere.txt", "text.stop_words = 'nowhere.txt': there is no such file"),
+        ("text.stop_words=/", "text.stop_words = '/': it is no file"),
         (f"text.stop_words={_TOO_LONG}", f"text.stop_words = '{_TOO_LONG}': [Errno 36] File name too long"),
         ("nonsense", "group.name=value"),
     ],

@@ -260,6 +260,8 @@ def test_path_from_the_folder_of_a_file_is_utf_8(tmp_path: Path) -> None:
         ("log.level=loud", ("log.level = 'loud'", "'debug', 'info', 'warning' or 'error'")),
         ("input.utc_offset=8", ("input.utc_offset = '8'", "it must be a sign, two digits of hours")),
         ("input.group= ", ("input.group = ' '", "it must be not blank")),
+        ("input.group=", ("input.group = ''", "it must have at least 1 character")),
+        ("input.topics=^a{1,2}", ("'2}' is neither", "an expression with a comma belongs in the settings file")),
         ("weights.idf_floor=9.5", ("weights.idf_floor = 9.5 is not below idf_ceiling = 9.0",)),
         ("output.unique=.", ("output.unique = '.'", "neither . nor ..")),
         ("output.dead=..", ("output.dead = '..'", "neither . nor ..")),
