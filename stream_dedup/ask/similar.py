@@ -12,7 +12,7 @@ from stream_dedup.article import Article, Relation
 from stream_dedup.ask.follower import View
 from stream_dedup.engine.compare import RELATIONS, Match, compare, duplicates_of, limits_of
 from stream_dedup.engine.judge import judge
-from stream_dedup.engine.matching import JUDGE, JudgingInput
+from stream_dedup.engine.matching import JUDGE, JudgingInput, Siblings
 from stream_dedup.fingerprint.features import Features, Fingerprinter
 from stream_dedup.index.entries.entries import UNSEGMENTED
 from stream_dedup.index.lookup.candidates import Candidates, Search
@@ -110,7 +110,7 @@ def similar_articles(
     rows, own = candidates.rows, len(candidates.names)  # the query's row follows those of the candidates
     owners = np.array([*(0 if name.decode() == left_out else -1 for name in candidates.names), 0])
     cutoffs = np.array([cutoff_ms])
-    cases = JudgingInput(np.array([JUDGE]), owners, np.full(own + 1, -1), cutoffs, cutoffs)
+    cases = JudgingInput(np.array([JUDGE]), owners, Siblings.none(own + 1, 1), cutoffs, cutoffs)
     verdicts = judge(candidates, cases, view.index.caps(), limits, duplicates)
     matched = int(verdicts.rows[0])
     unsegmented = (rows.flags & UNSEGMENTED) != 0

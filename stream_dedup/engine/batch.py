@@ -27,12 +27,12 @@ from stream_dedup.engine.judge import judge, proved
 from stream_dedup.engine.judged import Change, Judged, Outcome, Tally
 from stream_dedup.engine.linker import Linker
 from stream_dedup.engine.links import JudgedRun, Links
-from stream_dedup.engine.matching import JudgingInput, Verdicts
+from stream_dedup.engine.matching import JudgingInput, Siblings, Verdicts
 from stream_dedup.engine.members import ClusterChanges
 from stream_dedup.engine.parts import Parts
 from stream_dedup.engine.prepared import Prepared
 from stream_dedup.engine.state import State
-from stream_dedup.engine.versions import PriorVersions, find_prior_versions, since, url_hash, with_url
+from stream_dedup.engine.versions import URL_NAMES, PriorVersions, find_prior_versions, since, url_hash, with_url
 from stream_dedup.engine.window import Moment, Times
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.new_entries import NewEntries
@@ -69,27 +69,17 @@ class _RunToJudge:
         Args:
             candidates: candidates of the run.
         """
-        times = self.times
-        return JudgingInput(self.prior_versions.modes, *self._owners(candidates), times.cutoffs, times.reindex_before)
-
-    def _owners(self, candidates: Candidates) -> tuple[I64, I64]:
-        """Return a number for the name of each row, and one for its URL, shape (rows,) each.
-
-        The number is -1 if no article of the run is a new text of that name or URL.
-        """
-        ids: dict[str, int] = {}
-        urls: dict[str, int] = {}
-        for place, version in self.prior_versions.versions.items():
-            if version.revised:
-                ids[self.prior_versions.names[place]] = place
-            if version.siblings:
-                urls |= dict.fromkeys((self.prior_versions.names[place], *version.siblings), place)
-        owners, siblings = np.full((2, len(candidates.names) + len(self.articles)), -1, np.int64)
-        if ids:
-            names = [*(name.decode() for name in candidates.names), *self.prior_versions.names]
+        times, prior_versions = self.times, self.prior_versions
+        rows = len(candidates.names) + len(self.articles)
+        owners, siblings = np.full(rows, -1, np.int64), Siblings.none(rows, len(self.articles))
+        if prior_versions.revised.any():
+            names = [*(name.decode() for name in candidates.names), *prior_versions.names]
+            ids, urls = prior_versions.places_of_revised(), prior_versions.orders_of_siblings()
             owners[:] = [ids.get(name, -1) for name in names]
-            siblings[:] = [urls.get(name, -1) for name in names]
-        return owners, siblings
+            siblings.urls[:], siblings.orders[:] = zip(*[urls.get(name, (-1, 0)) for name in names], strict=True)
+            revising = [place for place, version in prior_versions.versions.items() if version.siblings]
+            siblings.reach[revising] = URL_NAMES
+        return JudgingInput(prior_versions.modes, owners, siblings, times.cutoffs, times.reindex_before)
 
 
 class Batch:
@@ -219,7 +209,7 @@ class Batch:
         run = self._found(search, _RunToJudge(articles, prior_versions, times), features)
         entries = NewEntries(self._index.format, self._progress.entries, run.texts(self._index.format))
         book = self._book(entries)
-        links = Links(self._index.format, self._parts.limits, self._store, run, book)
+        links = Links(self._parts.limits, run, book)
         decisions = Linker(self._settings.verify.duplicates, run, links, book, entries).decisions()
         count = len(decisions)
         self._count(run, search, count)

@@ -19,8 +19,7 @@ from stream_dedup.engine.window import Times
 from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.entries import UNSEGMENTED, Entries, EntryFormat, Rows, rows_of_entries
 from stream_dedup.index.lookup.candidates import NO_ROW, Candidates
-from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, has_expired, key_of
-from stream_dedup.index.stores.store import Family, Store
+from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, has_expired
 from stream_dedup.scope import id_of
 
 
@@ -82,9 +81,7 @@ class Links:
     """The links of a run, to be requested in order.
 
     Args:
-        layout: format of the entries.
         limits: thresholds, for comparing a revision with its earlier version.
-        store: the state.
         run: the judged run.
         book: the clusters, as of the article whose link is requested.
 
@@ -92,10 +89,8 @@ class Links:
         places: cluster number and entry number of each article so far; the caller appends to it as the run proceeds.
     """
 
-    def __init__(self, layout: EntryFormat, limits: Limits, store: Store, run: JudgedRun, book: ClusterChanges) -> None:
-        self._format = layout
+    def __init__(self, limits: Limits, run: JudgedRun, book: ClusterChanges) -> None:
         self._limits = limits
-        self._store = store
         self._run = run
         self._book = book
         # As lists: reading numbers from arrays one by one would take longer than all the rest.
@@ -214,10 +209,9 @@ class Links:
         record = self._earlier_record(version)
         if record is None or not record.entries:
             return None
-        (stored,) = self._store.get_many(Family.ENTRIES, [key_of(record.entries[0])])
-        if stored is None:
+        before = self._book.entry(record.entries[0])
+        if before is None:
             return None
-        before = self._format.fixed([stored])
         forgotten = has_expired(int(before["window_ms"][0]), self._run.times.moment(place).cutoff_ms)
         if forgotten or before["content"][0] != record.contents[0]:
             return None

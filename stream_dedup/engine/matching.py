@@ -72,6 +72,25 @@ class Verdicts(NamedTuple):
         )
 
 
+class Siblings(NamedTuple):
+    """Which rows belong to other ids of the URL of an article that revises them: it is no copy of those either.
+
+    Attributes:
+        urls: a number for each URL under which an article of the batch revises another id, otherwise -1, shape (rows,).
+        orders: place of each row's id in the order in which the ids came under its URL, shape (rows,).
+        reach: how many ids before its own each article revises at most, shape (n,).
+    """
+
+    urls: I64
+    orders: I64
+    reach: I64
+
+    @classmethod
+    def none(cls, rows: int, articles: int) -> "Siblings":
+        """Return that no article revises another id."""
+        return cls(np.full(rows, -1, np.int64), np.zeros(rows, np.int64), np.zeros(articles, np.int64))
+
+
 class JudgingInput(NamedTuple):
     """What each of n articles is judged by.
 
@@ -79,14 +98,14 @@ class JudgingInput(NamedTuple):
         modes: `JUDGE` or `SKIP`, shape (n,).
         owners: a number for each id, -1 for rows whose id no article of the batch revises, shape (rows,). Rows with the
             same number are never compared: a text is not a copy of another text of the same id.
-        siblings: likewise for each URL, shape (rows,).
+        siblings: what is not compared because of its URL.
         cutoffs: rows with an earlier window time are not compared, milliseconds since 1970 in UTC, shape (n,).
         reindex_before: a copy of a text with an earlier window time is indexed too, same unit, shape (n,).
     """
 
     modes: I64
     owners: I64
-    siblings: I64
+    siblings: Siblings
     cutoffs: I64
     reindex_before: I64
 
@@ -288,7 +307,7 @@ def _note(
     if rows.scopes[candidate] != rows.scopes[row]:
         # Two scopes may share a list if their keys happen to be the same.
         return count
-    if _same(batch.cases.owners, candidate, row) or _same(batch.cases.siblings, candidate, row):
+    if _same(batch.cases.owners, candidate, row) or _revises(i, row, candidate, batch.cases.siblings):
         return count
     workspace.seen[candidate], workspace.found_by[candidate] = i, kind
     workspace.found[count] = candidate
@@ -298,6 +317,13 @@ def _note(
 @kernel
 def _same(numbers: I64, one: int, other: int) -> bool:
     return bool(numbers[one] >= 0 and numbers[one] == numbers[other])
+
+
+@kernel
+def _revises(i: int, row: int, candidate: int, siblings: Siblings) -> bool:
+    """Tell whether article i, which has a row, revises the id of a candidate since both are of one URL."""
+    ahead = siblings.orders[row] - siblings.orders[candidate]
+    return _same(siblings.urls, candidate, row) and 0 < ahead <= siblings.reach[i]
 
 
 @kernel

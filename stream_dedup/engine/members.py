@@ -81,6 +81,14 @@ class ClusterChanges:
         cluster = self.cluster(number)
         return cluster.canonical if cluster is not None else single
 
+    def entry(self, number: int) -> Entries | None:
+        """Return the fixed part of an entry, shape (1,), which the run may have added; None if it does not exist."""
+        fixed = self._entries.get(number)
+        if fixed is not None:
+            return fixed
+        (stored,) = self._store.get_many(Family.ENTRIES, [key_of(number)])
+        return self._format.fixed([stored]) if stored is not None else None
+
     def note_join(self, key: bytes, packed: bytes) -> None:
         """Record why an article joined a cluster; see `index.records.joins`."""
         self._joins[key] = packed
@@ -167,7 +175,7 @@ class ClusterChanges:
         if cluster is None or len(active) < self._policy.variants:
             return
         for member in active:
-            fixed = self._entry(member.entry)
+            fixed = self.entry(member.entry)
             if fixed is not None and int(fixed["flags"][0]) & SEALED == 0:
                 cluster = self._flagged(cluster, member, fixed, int(fixed["flags"][0]) | SEALED)
         self._clusters[number] = cluster
@@ -250,7 +258,7 @@ class ClusterChanges:
 
     def _visible(self, member: Member, cutoff: int) -> Entries | None:
         """Return the fixed part of a member's entry as long as later articles can match it, else None."""
-        fixed = self._entry(member.entry) if member.entry != NOT_INDEXED else None
+        fixed = self.entry(member.entry) if member.entry != NOT_INDEXED else None
         return None if fixed is None or has_expired(int(fixed["window_ms"][0]), cutoff) else fixed
 
     def _renumber(self, name: str, old: int, new: int) -> None:
@@ -258,13 +266,6 @@ class ClusterChanges:
         if record is not None:
             entries = tuple([new if one == old else one for one in record.entries])
             self.records.replace(name, record._replace(entries=entries))
-
-    def _entry(self, number: int) -> Entries | None:
-        fixed = self._entries.get(number)
-        if fixed is not None:
-            return fixed
-        (stored,) = self._store.get_many(Family.ENTRIES, [key_of(number)])
-        return self._format.fixed([stored]) if stored is not None else None
 
 
 def _succession(old: str, new: str, reason: SuccessionReason) -> Succession:

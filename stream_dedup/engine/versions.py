@@ -39,6 +39,7 @@ class Version(NamedTuple):
         record: record of the id before this run, None if it was not seen in the window.
         siblings: names of the other articles of the same URL, the newest first; empty if one of them has this text.
         url_names: names of the articles known under the URL before this run, the newest first.
+        order: how many articles of this run come before it under the URL.
     """
 
     contents: tuple[int, ...]
@@ -48,6 +49,7 @@ class Version(NamedTuple):
     record: ArticleRecord | None = None
     siblings: tuple[str, ...] = ()
     url_names: Sequence[str] = ()
+    order: int = 0
 
     @property
     def revised(self) -> bool:
@@ -83,14 +85,33 @@ class PriorVersions:
         """Return how the article at an index relates to what was seen before."""
         return self.versions.get(place) or Version((self.contents[place],), self.urls[place])
 
+    def places_of_revised(self) -> dict[str, int]:
+        """Return the names of the articles that are new texts of others, with their indices."""
+        return {self.names[place]: place for place, version in self.versions.items() if version.revised}
+
+    def orders_of_siblings(self) -> dict[str, tuple[int, int]]:
+        """Return the names that share a URL under which one revises others, each with a number for the URL.
+
+        With it is the name's place in the order in which they came; those from before the run have negative places.
+        """
+        came = {self.names[place]: version.order for place, version in self.versions.items() if version.mode == JUDGE}
+        numbers: dict[int, int] = {}
+        orders: dict[str, tuple[int, int]] = {}
+        for place, version in self.versions.items():
+            if version.siblings:
+                number = numbers.setdefault(version.url, len(numbers))
+                known = {name: -1 - rank for rank, name in enumerate(version.url_names)} | came
+                orders |= {name: (number, known[name]) for name in (self.names[place], *version.siblings)}
+        return orders
+
 
 def find_prior_versions(
     store: Store, live: Sequence[int], articles: Sequence[Article], contents: U64, times: Times, *, same_url: bool
 ) -> PriorVersions:
     """Return how the first articles of a batch relate to earlier ones: up to the first that has to wait.
 
-    An article that revises another one of the batch, or that arrives after it has expired, has to wait until the other
-    one is part of the state.
+    A new text of an id of the batch has to wait until the other one is part of the state, and so has an article that
+    comes after another has expired. New ids under one URL need not wait for one another.
 
     Args:
         store: the state.
@@ -160,7 +181,7 @@ class _Run:
         self._records = records
         self._decided = decided
         self._firsts: dict[str, int] = {}  # index of the text to judge, by name
-        self._owners: dict[int, int] = {}  # the same by URL
+        self._lines: dict[int, list[str]] = {}  # names of these by URL, in order
         self._revised: set[str] = set()
         self.versions: dict[int, Version] = {}
 
@@ -174,11 +195,10 @@ class _Run:
             content: its content hash.
             cutoff: anything decided before this is forgotten.
         """
-        earlier, beside = self._firsts.get(own), self._owners.get(url)
-        named = self._siblings.get(url, ())
-        others = [name for name in named if name != own] if beside is None else []
-        before = [one for one in (earlier, beside) if one is not None]
-        if place and self._has_to_wait(own, content, cutoff, before, others):
+        line, named, earlier = self._lines.get(url, []), self._siblings.get(url, ()), self._firsts.get(own)
+        recent = line[: -URL_NAMES - 1 : -1]
+        others = [name for name in named[: URL_NAMES - len(recent)] if name != own]
+        if place and self._has_to_wait(own, content, cutoff, recent, others):
             return False
         record = since(self._records.get(own), cutoff)
         seen = self.versions[earlier].contents if earlier is not None else record.contents if record else ()
@@ -186,18 +206,35 @@ class _Run:
             self.versions[place] = Version(seen, url, SKIP, earlier, record, (), named)
             return True
         beside_it = with_url(url, [(name, since(self._records.get(name), cutoff)) for name in others])
-        known = any(content in other.contents for other in beside_it.values())
+        texts = [*map(self._contents, recent), *(other.contents for other in beside_it.values())]
+        siblings = () if any(content in known for known in texts) else (*recent, *beside_it)
         kept = (content, *seen)[:_CONTENTS_KEPT]
-        self._judge(place, own, Version(kept, url, JUDGE, None, record, () if known else tuple(beside_it), named))
+        self._judge(place, own, Version(kept, url, JUDGE, None, record, siblings, named, len(line)))
         return True
 
-    def _has_to_wait(self, own: str, content: int, cutoff: int, before: Sequence[int], others: Sequence[str]) -> bool:
-        """Tell whether an article revises another of this run, or meets an expired one that the run may have kept."""
-        if any(self._outlived(place, cutoff) or content not in self.versions[place].contents for place in before):
+    def _has_to_wait(self, own: str, content: int, cutoff: int, recent: Sequence[str], others: Sequence[str]) -> bool:
+        """Tell whether an article is a new text of an id of this run, or meets what the run may have renewed or moved.
+
+        Args:
+            own: its name.
+            content: its content hash.
+            cutoff: anything decided before this is forgotten.
+            recent: names of the articles of this run under its URL.
+            others: names of the other articles known under its URL before the run.
+        """
+        if own in self._firsts and content not in self._contents(own):
+            return True
+        if any(self._outlived(self._firsts[name], cutoff) for name in (own, *recent) if name in self._firsts):
+            return True
+        # An id that was known under the URL moves ahead of those that came under it later.
+        if recent and any(name in self._records for name in (own, *recent)):
             return True
         if own in self._revised or any(name in self._firsts for name in others):
             return True
         return any(_ended(self._records.get(name), cutoff) for name in (own, *others))
+
+    def _contents(self, name: str) -> tuple[int, ...]:
+        return self.versions[self._firsts[name]].contents
 
     def _outlived(self, place: int, cutoff: int) -> bool:
         return has_expired(self._decided[place], cutoff)
@@ -207,7 +244,7 @@ class _Run:
         self.versions[place] = version
         self._firsts[own] = place
         if version.url:
-            self._owners[version.url] = place
+            self._lines.setdefault(version.url, []).append(own)
         self._revised.update(version.siblings)
 
 

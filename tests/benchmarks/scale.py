@@ -33,7 +33,7 @@ from stream_dedup.cli.quantity import quantity
 from stream_dedup.compiled.kernel import kernel
 from stream_dedup.engine.compare import limits_of
 from stream_dedup.engine.judge import proved
-from stream_dedup.engine.matching import JUDGE, JudgingInput
+from stream_dedup.engine.matching import JUDGE, JudgingInput, Siblings
 from stream_dedup.index.lookup.candidates import Candidates, Search
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.records.ledger import Progress
@@ -142,7 +142,8 @@ def ask(filling: Filling, question: Question, clock: _Clock) -> Candidates:
     first = search.candidates()
     rows = np.full(len(first.names) + count, -1, np.int64)
     zeros = np.zeros(count, np.int64)
-    cases = JudgingInput(np.full(count, JUDGE, np.int64), rows, rows, zeros, zeros)
+    siblings = Siblings.none(len(rows), count)
+    cases = JudgingInput(np.full(count, JUDGE, np.int64), rows, siblings, zeros, zeros)
     duplicates = np.array([False, True, True, True, True])
     proven = proved(first, cases, index.caps(), limits_of(filling.settings), duplicates)
     clock.lap("verify")

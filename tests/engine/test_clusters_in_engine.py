@@ -95,6 +95,15 @@ def test_changed_text_under_the_same_url_is_a_revision_under_any_id(variant: int
     assert links == ["", "revision of a", "exact of b", "revision of c", "exact of d"]
 
 
+@pytest.mark.parametrize("size", [1, 4, 8, 9, 20])
+@pytest.mark.parametrize(("between", "link"), [(7, "revision of f6"), (8, "near of a")])
+def test_the_eight_newest_ids_of_a_url_are_known(between: int, link: str, size: int) -> None:
+    """A text like that of the eighth id before it revises what is there; like that of the ninth, it is a copy."""
+    others = [article(f"f{n}", 1 + n % 2, (0, 2, 3, 5)[n // 2], url=_URL) for n in range(between)]
+    links, _, _ = _told([article("a", url=_URL), *others, article("last", variant=2, url=_URL)], size)
+    assert links == ["", "revision of a", *(f"revision of f{n}" for n in range(between - 1)), link]
+
+
 @_SIZES
 def test_revision_that_is_a_duplicate_belongs_to_the_article_of_its_page(size: int) -> None:
     """So does a copy of its text: links never name an article that is a duplicate itself."""

@@ -69,8 +69,14 @@ def test_an_article_costs_no_more(counts: dict[str, float], name: str, limit: fl
     assert limit / 2 < counts[name] <= limit * _WITHIN, str(counts)
 
 
-def test_articles_of_one_url_are_not_looked_at_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each revises the one before it and waits for it; looking at all the rest each time would be 50 times as much."""
+@pytest.mark.parametrize(("ids", "runs"), [(1, 100), (100, 1)])
+def test_articles_of_one_url_are_not_looked_at_again_and_again(
+    ids: int, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new text of an id waits for the one before it; looking at all the rest each time would be 50 times as much.
+
+    New ids under one URL are judged together.
+    """
     looked_at: list[int] = []
 
     def counted(
@@ -81,8 +87,8 @@ def test_articles_of_one_url_are_not_looked_at_again_and_again(monkeypatch: pyte
 
     monkeypatch.setattr(batch, "find_prior_versions", counted)
     bodies = [article.body for article in decoded(sample_articles(100), InputSettings())]
-    articles = [Article(str(n), f"{n} {body}", url="http://a/") for n, body in enumerate(bodies)]
+    articles = [Article(str(n % ids), f"{n} {body}", url="http://a/") for n, body in enumerate(bodies)]
     with Deduplicator() as engine:
         engine.add_batch(articles)
-    assert len(looked_at) == 100
+    assert len(looked_at) == runs
     assert sum(looked_at) < 10 * 100

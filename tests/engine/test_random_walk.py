@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from stream_dedup import Deduplicator, EngineSettings
 from tests.engine.model import (
     BASES,
+    BEGIN,
     CUTS,
+    DAY,
     VARIANTS,
     Item,
     Seen,
@@ -97,6 +99,37 @@ def test_cuts_change_nothing_at_all(stream: list[Item], cuts: set[int], settings
         assert [outcome for part in parts(stream, cuts) for outcome in cut.process(part).outcomes] == judged.outcomes
         assert _without_steps(cut) == _without_steps(whole)
         assert cut.vocabulary() == whole.vocabulary()
+
+
+_OF_FEW_URLS = st.lists(
+    st.builds(
+        lambda name, base, variant, url, days: (f"{name}", base, variant, url, days),
+        st.integers(0, 60),  # most ids are new, and some come again
+        st.integers(0, BASES - 1),
+        st.integers(0, VARIANTS - 1),
+        st.sampled_from(["http://page/", "http://page/", "http://page/", "http://other/", ""]),
+        st.sampled_from([0.0, 0.0, 0.0, 0.0, 0.25, 2.1]),
+    ),
+    min_size=12,
+    max_size=40,
+)
+
+
+@given(drawn=_OF_FEW_URLS, cuts=st.sets(st.integers(1, 39), max_size=3), settings=_SETTINGS)
+@_GIVEN
+def test_ids_that_share_a_url_are_judged_together_as_alone(
+    drawn: list[tuple[str, int, int, str, float]], cuts: set[int], settings: EngineSettings
+) -> None:
+    """More ids than are remembered of a URL come in a batch: the outcomes are those of judging each by itself."""
+    stream: list[Item] = []
+    now = BEGIN
+    for name, base, variant, url, days in drawn:
+        now += int(days * DAY)
+        stream.append(article(name, base, variant, at=now, url=url))
+    with Deduplicator(settings=settings) as batched, Deduplicator(settings=settings) as alone:
+        outcomes = [outcome for part in parts(stream, cuts) for outcome in batched.process(part).outcomes]
+        assert outcomes == [outcome for item in stream for outcome in alone.process([item]).outcomes]
+        assert _without_steps(batched) == _without_steps(alone)
 
 
 def _without_steps(engine: Deduplicator) -> tuple[object, ...]:
