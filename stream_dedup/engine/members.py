@@ -198,6 +198,8 @@ class ClusterChanges:
 
     def _founded(self, number: int, name: str, entry: int) -> Cluster:
         record = self.records.record(name)
+        if record is not None and record.entries:
+            entry = record.entries[0]  # what matched may be an earlier text
         first_ms = record.first_ms if record is not None else None
         member = member_of(name, record, entry, active=entry != NOT_INDEXED)
         return Cluster.founded(number, member, first_ms)
