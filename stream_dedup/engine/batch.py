@@ -86,8 +86,8 @@ class Batch:
     """A batch that is being judged.
 
     It is judged in runs. A run ends where something changes that later articles depend on: the epoch, the generation,
-    or the index because of a withdrawal. Nearly all batches are a single run. Later runs see the changes of earlier
-    ones in an overlay over the store.
+    the text of an id that comes again, or the index because of a withdrawal. Nearly all batches are a single run. Later
+    runs see the changes of earlier ones in an overlay over the store.
 
     Args:
         parts: parts of the engine.
