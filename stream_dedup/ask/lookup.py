@@ -3,7 +3,7 @@
 Knows records and how they refer to each other; knows nothing of texts or measures.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -175,10 +175,11 @@ class Lookup:
             cluster = Cluster.founded(number, member_of(name, asked, NOT_INDEXED, active=False), asked.first_ms)
         else:
             names |= {*joins, *(member.id for member in cluster.members), *self._names([number]).values()}
-        sightings = self._sightings(names, number)
+        packed = packed_records_of(self._view.store, self._live, names)
+        sightings = self._sightings(packed, number)
         ordered = sorted(sightings, key=lambda name: (sightings[name].moment_ms, name))
         shown = ordered[skipped : skipped + most]
-        records = self._records({*shown})
+        records = {name: ArticleRecord.unpack(packed[name]) for name in shown}
         links = {name: joins[name] for name in shown if name in joins and _is_of(joins[name], records[name])}
         matched = self._known_names([joined.join.matched for joined in links.values()])
         stretch, timeline = timeline_of([(sightings[name].moment_ms, sightings[name].source) for name in ordered])
@@ -216,9 +217,13 @@ class Lookup:
         records = load_records(self._view.store, self._live, names)
         return {name: record for name, record in records.items() if since(record, self._cutoff_ms) is not None}
 
-    def _sightings(self, names: set[str], number: int) -> dict[str, Sighting]:
-        """Return when and where those of some articles were seen that are in a cluster, without expired ones."""
-        packed = packed_records_of(self._view.store, self._live, names)
+    def _sightings(self, packed: Mapping[str, bytes], number: int) -> dict[str, Sighting]:
+        """Return when and where those of some articles were seen that are in a cluster, without expired ones.
+
+        Args:
+            packed: their records, by name, as they are stored.
+            number: number of the cluster.
+        """
         seen = {name: Sighting.unpack(value) for name, value in packed.items()}
         return {
             name: sighting

@@ -139,10 +139,12 @@ def _faults_of_files(settings: Settings) -> Iterator[str]:
         if path is None:
             continue
         try:
-            if is_there(path) and path.is_file():
-                reader(path)
+            if not is_there(path):
+                yield f"text.{name} = '{path}': there is no such file"
+            elif not path.is_file():
+                yield f"text.{name} = '{path}': it is no file"
             else:
-                yield f"text.{name} = '{path}': {'it is no file' if path.exists() else 'there is no such file'}"
+                reader(path)
         except (OSError, ValueError) as error:
             yield f"text.{name} = '{path}': {error}"
 

@@ -100,8 +100,10 @@ class PriorVersions:
         for place, version in self.versions.items():
             if version.siblings:
                 number = numbers.setdefault(version.url, len(numbers))
-                known = {name: -1 - rank for rank, name in enumerate(version.url_names)} | came
-                orders |= {name: (number, known[name]) for name in (self.names[place], *version.siblings)}
+                orders |= {
+                    name: (number, came[name] if name in came else -1 - version.url_names.index(name))
+                    for name in (self.names[place], *version.siblings)
+                }
         return orders
 
 
