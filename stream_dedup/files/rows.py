@@ -33,22 +33,33 @@ class _Lines:
     Attributes:
         of_row: lines of the current row.
         again: lines that a faulty row ran over, to be read again.
+        fault: what was wrong with that row.
     """
 
     def __init__(self, text: io.TextIOWrapper) -> None:
         self._text = text
         self.of_row: list[str] = []
         self.again: deque[str] = deque()
+        self.fault = ""
 
     def __iter__(self) -> Iterator[str]:
-        while line := self.again.popleft() if self.again else self._next():
+        while line := self._next():
             self.of_row.append(line)
             if _is_too_long(line):
                 raise csv.Error(f"the line has more than {_LONGEST} characters")
             yield line
 
     def _next(self) -> str:
-        """Return the next line; of one that is too long, only enough to show that it is."""
+        """Return the next line; of one that is too long, only enough to show that it is.
+
+        Raises:
+            csv.Error: the row goes on with a line to be read again. The faulty row went on there too, so both are
+                within quotes and fail at the same place: looking for it from every line would take quadratic time.
+        """
+        if self.again and self.of_row:
+            raise csv.Error(self.fault)
+        if self.again:
+            return self.again.popleft()
         line = self._text.readline(_LONGEST + 1)
         if _is_too_long(line):
             while (rest := self._text.readline(_SKIPPED)) and not rest.endswith(_LINE_ENDS):
@@ -60,8 +71,9 @@ class _Lines:
         row = "".join(self.of_row)
         return (row[:_SHOWN] if _is_too_long(row) else row).encode(errors="surrogateescape")
 
-    def put_back(self) -> None:
-        """Keep only the first line of the current row; the others are read again."""
+    def put_back(self, fault: str) -> None:
+        """Keep only the first line of the current row, which is faulty; the others are read again."""
+        self.fault = fault
         self.again.extendleft(reversed(self.of_row[1:]))
         del self.of_row[1:]
 
@@ -118,7 +130,7 @@ def _rows(lines: _Lines, flags: Collection[str]) -> Iterator[tuple[bytes, str | 
             yield lines.row(), str(error)
         except csv.Error as error:
             # An unclosed quote would swallow all rows after it.
-            lines.put_back()
+            lines.put_back(str(error))
             yield lines.row(), str(error)
             reader = csv.reader(lines, strict=True)
 

@@ -104,6 +104,15 @@ def test_many_open_quotes_take_no_longer_than_lines(tmp_path: Path) -> None:
     assert (sum(records), len(records)) == (20_000, 40_000)
 
 
+def test_lines_that_leave_a_quote_open_however_they_are_read_take_no_longer(tmp_path: Path) -> None:
+    """Such a line opens a quote as a row, and closes one and opens another within a text: all rows reach the end."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,body\n1,a\n" + b'a","b\n' * 40_000 + b"2,b\n")
+    records = [record for record, _ in reader_for(path)(path)]
+    assert [record.number for record in records if record.fault is None] == [1, 40_002]
+    assert {record.fault for record in records} == {None, "unexpected end of data"}
+
+
 def test_csv_names_fields_within_and_flags(tmp_path: Path) -> None:
     """Dots in a heading make a path; true and false are flags only in a column of flags; blank rows are skipped."""
     path = tmp_path / "a.csv"
