@@ -18,6 +18,8 @@ from stream_dedup.registry.errors import RegistryError
 from stream_dedup.registry.frame import Frame, FrameError, framed
 
 _KEPT = 1_000  # schemas
+_LONGEST_CHAIN = 100  # references, each in the schema that the one before it leads to
+_LONGEST_TOLD = 200  # characters of such a chain
 _USELESS_SECONDS = 10.0  # until the registry is asked again for a schema that could not be used
 
 _Ready = TypeVar("_Ready")
@@ -90,18 +92,25 @@ def frame_of(value: bytes, headers: Sequence[Header], *, indexed: bool = False) 
 def references(schema: Schema, registry: Registry, form: str | None = None) -> dict[str, Schema]:
     """Return the schemas that a schema refers to, directly or indirectly, by the names of the references.
 
-    Each comes after those that it refers to.
+    Each comes after those that it refers to. Each name is asked for once, by however many routes it is reached.
 
     Raises:
+        ValueError: one refers to itself, or the chain of references is too long.
         UnknownSchemaError: one does not exist.
         RegistryError: the registry refuses, or was closed.
     """
     found: dict[str, Schema] = {}
-    for reference in schema.references or ():
-        if reference.name is None or reference.subject is None or reference.version is None:
-            raise ValueError("a reference lacks a name, a subject or a version")
-        if reference.name not in found:
-            referred = registry.version(reference.subject, reference.version, form)
-            found |= references(referred, registry, form)
-            found[reference.name] = referred
+
+    def follow(referring: Schema, above: tuple[str, ...]) -> None:
+        for reference in referring.references or ():
+            if reference.name is None or reference.subject is None or reference.version is None:
+                raise ValueError("a reference lacks a name, a subject or a version")
+            if reference.name in above or len(above) == _LONGEST_CHAIN:
+                raise ValueError(f"its references never end: {' -> '.join((*above, reference.name))[:_LONGEST_TOLD]}")
+            if reference.name not in found:
+                referred = registry.version(reference.subject, reference.version, form)
+                follow(referred, (*above, reference.name))
+                found[reference.name] = referred
+
+    follow(schema, ())
     return found

@@ -25,7 +25,7 @@ from jsonschema.validators import extend
 from stream_dedup.article import Article, Withdrawal
 from stream_dedup.decode import Reason, UndecodableError, WireDecoder
 from stream_dedup.decode.json_schema_rules import RULES, multiple_of, unique_items
-from stream_dedup.decode.schemas import Schemas
+from stream_dedup.decode.schemas import Schemas, references
 from stream_dedup.registry.client import Registry
 from tests.unit.registered import (
     AVRO,
@@ -268,6 +268,42 @@ def test_schemas_may_refer_to_others() -> None:
     assert article(decoder(client, fields={"body": "page.text.body"}), "avro", value).body == BODY
     lost = register(client, "AVRO", json.dumps(whole), SchemaReference("news.Page", "nowhere", 1))
     assert _refused(decoder(client), "avro", struct.pack(">BI", 0, lost)).reason is Reason.UNKNOWN_SCHEMA
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_references_by_many_routes_are_asked_for_once(name: str) -> None:
+    """Each of twenty schemas refers to the next one twice: that is a million routes, but twenty questions."""
+    asked: list[str] = []
+
+    class _Asked(Registry):
+        def version(self, subject: str, version: int, form: str | None = None) -> Schema:
+            asked.append(subject)
+            assert (version, form) == (1, None)
+            return Schema("{}", name, _twice(int(subject) - 1))
+
+    def _twice(level: int) -> list[SchemaReference]:
+        return [SchemaReference(f"{level}{side}", str(level), 1) for side in "ab"] if level else []
+
+    found = references(Schema("{}", name, _twice(20)), _Asked(mock_registry()))
+    assert len(found) == len(asked) == 40
+    assert [*found][-1] == "20b"
+
+
+def test_references_that_never_end_are_refused() -> None:
+    """A schema may refer to one that refers back to it, or the registry may always name another."""
+    asked: list[str] = []
+
+    class _Endless(Registry):
+        def version(self, subject: str, version: int, form: str | None = None) -> Schema:
+            asked.append(f"{subject}, {version}, {form}")
+            after = "a" if subject == "b" else "b" if subject == "a" else f"{int(subject) + 1}"
+            return Schema("{}", "JSON", [SchemaReference(after, after, 1)])
+
+    for first, questions in (("a", 2), ("1", 100)):
+        asked.clear()
+        with pytest.raises(ValueError, match="never end: "):
+            references(Schema("{}", "JSON", [SchemaReference(first, first, 1)]), _Endless(mock_registry()))
+        assert len(asked) == questions
 
 
 def _written(schema: Any, record: object) -> bytes:  # noqa: ANN401  # a schema of Avro
