@@ -1,9 +1,13 @@
-"""Rules of JSON Schema that jsonschema checks in quadratic time, with floats, or with patterns that may never end.
+"""Rules of JSON Schema that jsonschema checks in quadratic time, with floats, or that may never end.
 
 Knows one rule at a time, in the form in which jsonschema calls it; knows nothing of schemas or where they come from.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+import math
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -14,6 +18,10 @@ from jsonschema.protocols import Validator
 
 _PATTERN_SECONDS = 1.0  # for one text: some patterns take twice as long for each character more
 _COMPILED = 1_024  # patterns that are kept
+# For one value, of a thread's own time: if two alternatives refer to the same rule, each level takes twice as long.
+_VALUE_SECONDS = 5.0
+_ends: ContextVar[float] = ContextVar("_ends", default=math.inf)  # by `time.thread_time`
+_Rule = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
 
 FORMATS = FormatChecker(formats=())  # of a schema itself
 
@@ -71,7 +79,32 @@ def multiple_of(validator: Validator, factor: float, value: Any, _schema: Any) -
         yield ValidationError(f"{value!r} is not a multiple of {factor}")
 
 
-RULES = {
+def referring(follow: _Rule) -> _Rule:
+    """Return a rule that follows references as the given one does, while there is time: only these repeat rules."""
+
+    def followed(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ANN401  # the same
+        _check_time()
+        yield from follow(validator, wanted, value, schema) or ()
+
+    return followed
+
+
+@contextmanager
+def limited_time() -> Iterator[None]:
+    """Limit the time in which one value is checked.
+
+    Raises:
+        ValueError: it is over.
+    """
+    token = _ends.set(time.thread_time() + _VALUE_SECONDS)
+    try:
+        yield
+    finally:
+        _ends.reset(token)
+
+
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+RULES: dict[str, _Rule] = {
     "pattern": pattern,
     "patternProperties": pattern_properties,
     "additionalProperties": additional_properties,
@@ -85,7 +118,13 @@ def _compiled(wanted: str) -> "regex.Pattern[str]":
     return regex.compile(wanted)
 
 
+def _check_time() -> None:
+    if time.thread_time() > _ends.get():
+        raise ValueError(f"it takes more than {_VALUE_SECONDS:.0f} s")
+
+
 def _occurs(wanted: str, text: str) -> bool:
+    _check_time()
     try:
         return _compiled(wanted).search(text, concurrent=True, timeout=_PATTERN_SECONDS) is not None
     except TimeoutError:

@@ -23,7 +23,7 @@ from jsonschema import Draft7Validator
 from jsonschema.validators import extend
 
 from stream_dedup.article import Article, Withdrawal
-from stream_dedup.decode import Reason, UndecodableError, WireDecoder
+from stream_dedup.decode import Reason, UndecodableError, WireDecoder, json_schema_rules
 from stream_dedup.decode.json_schema_rules import RULES, multiple_of, unique_items
 from stream_dedup.decode.schemas import Schemas, references
 from stream_dedup.registry.client import Registry
@@ -711,6 +711,26 @@ def test_rules_that_cannot_be_followed_are_told() -> None:
     refused = _refused(decoder(client), "json-schema", value)
     assert refused.reason is Reason.INVALID_RECORD
     assert "cannot be checked" in str(refused)
+
+
+def test_values_that_would_be_checked_for_ever_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two alternatives that refer to the same rule, each further level takes twice as long."""
+    monkeypatch.setattr(json_schema_rules, "_VALUE_SECONDS", 0.2)
+    client = mock_registry()
+    either = {"anyOf": [{"$ref": "#/definitions/part"}, {"$ref": "#/definitions/part"}]}
+    part = {"type": "object", "properties": {"part": either, "end": False}}
+    key = register(client, "JSON", json.dumps({"properties": {"part": either}, "definitions": {"part": part}}))
+    one, head = decoder(client), struct.pack(">BI", 0, key)
+
+    def value(levels: int) -> bytes:
+        inner = '{"part": ' * levels + '{"end": 1}' + "}" * levels
+        return head + json.dumps({"id": "n-1", "body": BODY}).encode()[:-1] + f', "part": {inner}}}'.encode()
+
+    assert "violates 'anyOf'" in str(_refused(one, "json-schema", value(2)))
+    refused = _refused(one, "json-schema", value(40))
+    assert refused.reason is Reason.INVALID_RECORD
+    assert "cannot be checked against" in str(refused)
+    assert "it takes more than" in str(refused)
 
 
 def test_long_integers_stay_what_they_are() -> None:
