@@ -23,6 +23,7 @@ from stream_dedup.machine_faults import MACHINE_FAULTS
 from stream_dedup.registry.client import Registry
 
 _LONGEST_DECIMAL = 1_000  # bytes: the time to read one grows with the square of its length
+_MOST_WEIGHTLESS = 100  # values of a record that take no bytes; with each record in the next one twice, millions
 _NESTING = ("items", "values", "type")
 _Logical = Callable[[Any, Any, Any], object]
 
@@ -95,6 +96,9 @@ class AvroFormat:
         weightless = _Weightless(names)
         if any(weightless(array["items"]) for array in _arrays(parsed, names)):
             raise ValueError("it has an array of items that take no bytes: a few bytes could claim any number of them")
+        for name, part in names.items():
+            if sum(weightless(field["type"]) for field in part.get("fields", ())) > _MOST_WEIGHTLESS:
+                raise ValueError(f"its record {name} has more than {_MOST_WEIGHTLESS} values that take no bytes")
         # fastavro's compiled reader has no limit: a record nested some thousand levels deep crashes the process.
         recursive = _recursive(parsed, names)
         return _Ready(parsed, slow_reader.schemaless_reader if recursive else fastavro.schemaless_reader)
@@ -141,7 +145,7 @@ def _inner(part: Mapping[str, Any]) -> list[Any]:
 
 
 class _Weightless:
-    """Tells whether values of a type take no bytes.
+    """Tells how many values, one within another, a value of a type consists of if it takes no bytes.
 
     Args:
         names: types, by name.
@@ -149,18 +153,19 @@ class _Weightless:
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
-        self._known = {"null": True}
+        self._known = {"null": 1}
 
-    def __call__(self, schema: Any) -> bool:  # noqa: ANN401  # the same
-        """Return whether values of a type take no bytes."""
+    def __call__(self, schema: Any) -> int:  # noqa: ANN401  # the same
+        """Return the number of values; 0 if a value of the type takes bytes."""
         if isinstance(schema, str):
             if schema not in self._known:
-                self._known[schema] = schema in self._names and self(self._names[schema])
+                self._known[schema] = self(self._names[schema]) if schema in self._names else 0
             return self._known[schema]
         if isinstance(schema, list):
-            return False
+            return 0
         if schema["type"] == "fixed":
-            return bool(schema["size"] == 0)
+            return int(schema["size"] == 0)
         if "fields" in schema:
-            return all(self(field["type"]) for field in schema["fields"])
-        return bool(schema["type"] == "null")
+            within = [self(field["type"]) for field in schema["fields"]]
+            return 1 + sum(within) if all(within) else 0
+        return int(schema["type"] == "null")

@@ -63,6 +63,20 @@ def _record_of(kind: object) -> str:
     return json.dumps({"type": "record", "name": "A", "fields": fields})
 
 
+def _of_nulls(count: int) -> dict[str, Any]:
+    """Return a record in Avro whose values take no bytes."""
+    fields = [{"name": f"n{number}", "type": "null"} for number in range(count)]
+    return {"type": "record", "name": "N", "fields": fields}
+
+
+def _doubling(levels: int) -> dict[str, Any]:
+    """Return a record in Avro that holds another one twice, and that one the next."""
+    if not levels:
+        return {"type": "record", "name": "D0", "fields": [{"name": "a", "type": "null"}]}
+    fields = [{"name": "a", "type": _doubling(levels - 1)}, {"name": "b", "type": f"D{levels - 1}"}]
+    return {"type": "record", "name": f"D{levels}", "fields": fields}
+
+
 def _nested(levels: int) -> dict[str, Any]:
     """Return objects nested this deep."""
     return {"a": _nested(levels - 1)} if levels else {}
@@ -147,6 +161,8 @@ def test_unknown_schema_is_a_dead_letter(name: str) -> None:
         ("avro", "AVRO", _record_of({"type": "array", "items": "null"})),
         ("avro", "AVRO", _record_of(["null", {"type": "map", "values": {"type": "array", "items": _EMPTY}}])),
         ("avro", "AVRO", _record_of({"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}})),
+        ("avro", "AVRO", _record_of({"type": "array", "items": ["null", _of_nulls(101)]})),
+        ("avro", "AVRO", _record_of(_doubling(30))),
         ("avro", "AVRO", '{"type": "record", "name": "A", "fields": [{"name": "a", "type": "missing.B"}]}'),
         ("protobuf", "PROTOBUF", 'syntax = "proto3"; message A { string body = 1; }'),
         ("protobuf", "PROTOBUF", "AAAA"),
