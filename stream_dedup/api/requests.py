@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 from fastapi import Query, Request, Response, status
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from stream_dedup.api.problems import Code, RefusedError, quoted_input
@@ -22,6 +22,8 @@ from stream_dedup.ask.bounds import (
     checked_scope,
 )
 from stream_dedup.scope import MAX_SCOPE_BYTES
+
+_MOST_MEMBERS = 100  # of a body, with those that are refused one by one
 
 
 def _told(check: Callable[[str], str]) -> AfterValidator:
@@ -68,6 +70,15 @@ class SimilarRequest(BaseModel):
     scope: _Scope = Field("", description="It is compared only with articles of this scope.")
     id: _Id | None = Field(None, description="Id of an article to leave out of the decision.")
     limit: int = Field(10, ge=1, le=MAX_SIMILARITY, description="The largest number of articles to return.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_members(cls, members: object) -> object:
+        """Refuse a body with many members at once: an error for each would hold up all other requests."""
+        if isinstance(members, dict) and len(members) > _MOST_MEMBERS:
+            told = f"it has {len(members)} members: /openapi.json lists those that it may have"
+            raise PydanticCustomError("refused", "{told}", {"told": told})
+        return members
 
 
 class Question(APIRoute):

@@ -3,6 +3,8 @@
 Knows requests and statuses; who may ask is tested in test_access.
 """
 
+import json
+
 import pytest
 from fastapi.testclient import TestClient
 
@@ -66,6 +68,7 @@ def test_of_a_long_id_errors_name_the_beginning(client: TestClient) -> None:
         (b'{"body": 7}', "string"),
         (b'{"title": "no body"}', "body: Field required"),
         (b'{"body": "a", "unheard-of": 1}', "'unheard-of' is not a member"),
+        (json.dumps(dict.fromkeys(map(str, range(1_000)))).encode(), "the body: it has 1000 members"),
         (b'{"body": "   "}', "the text is blank"),
         (b'{"body": "a", "limit": 1000}', "less than or equal to 100"),
         (b'{"body": "a", "limit": 1e999}', "finite"),
