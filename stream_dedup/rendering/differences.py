@@ -4,6 +4,7 @@ Knows texts, and what of them counts; knows nothing of how differences are shown
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from enum import Enum
@@ -15,6 +16,9 @@ from stream_dedup.text.normal import Normaliser
 
 _ENDS = frozenset("。！？；!?;\n")
 _MOST_SENTENCES = 2_000  # compared one by one; the rest of a longer text counts as one sentence
+_MOST_REPEATED = (
+    20  # times that a sentence may be in both texts and be looked for: the time grows with their third power
+)
 _MOST_CHARACTERS = 1_500  # of a passage in both texts that is compared character by character
 _LEAST_SHARED = 0.3  # share of such a passage; with less, one is not an edit of the other
 _SHORTEST_SHARED = 2  # characters; a single one between two differences is a coincidence
@@ -62,7 +66,10 @@ def differences(first: str, second: str, normal: Normaliser) -> list[Piece]:
         normal: makes the normal forms of characters.
     """
     a, b = _sentences(_units(first, normal)), _sentences(_units(second, normal))
-    matcher = SequenceMatcher(None, list(map(_form, a)), list(map(_form, b)), autojunk=False)
+    own, others = list(map(_form, a)), list(map(_form, b))
+    # Such sentences are still the same beside others that are, and where both texts begin.
+    repeated = {form for form, count in (Counter(own) & Counter(others)).items() if count > _MOST_REPEATED}
+    matcher = SequenceMatcher(repeated.__contains__, own, others, autojunk=False)
     pieces: list[Piece] = []
     for kind, a_from, a_to, b_from, b_to in matcher.get_opcodes():
         one, other = list(chain(*a[a_from:a_to])), list(chain(*b[b_from:b_to]))

@@ -155,6 +155,16 @@ def test_texts_of_a_hundred_thousand_characters_are_compared() -> None:
     assert differences(first, second, _NORMAL) == [Piece(Side.FIRST, first), Piece(Side.SECOND, second)]
 
 
+def test_sentences_repeated_again_and_again_take_no_longer() -> None:
+    """Two sentences that alternate in thousands are not looked for, but those beside what is found are the same."""
+    first, second = "好。坏。" * 500 + "末句在此。" + "好。" * 500, "坏。好。好。" * 333 + "末句在此。" + "好。" * 500
+    pieces = differences(first, second, _NORMAL)
+    assert "".join(text for side, text in pieces if side is not Side.SECOND) == first
+    assert "".join(text for side, text in pieces if side is not Side.FIRST) == second
+    assert pieces[-1].text.endswith("末句在此。" + "好。" * 500)
+    assert pieces[-1].side is Side.BOTH
+
+
 def test_differences_have_signs_where_there_are_no_colours() -> None:
     """In a pipe, removals and additions are marked by signs, and equal texts are reported in words."""
     shown = _printed(differences_shown("我买了十个苹果回家。", "我买了三只苹果回家。", _NORMAL, marks=True))
