@@ -16,9 +16,8 @@ from stream_dedup.text.normal import Normaliser
 
 _ENDS = frozenset("。！？；!?;\n")
 _MOST_SENTENCES = 2_000  # compared one by one; the rest of a longer text counts as one sentence
-_MOST_REPEATED = (
-    20  # times that a sentence may be in both texts and be looked for: the time grows with their third power
-)
+# Times that a sentence may be in both texts and be looked for: the time grows with their third power.
+_MOST_REPEATED = 20
 _MOST_CHARACTERS = 1_500  # of a passage in both texts that is compared character by character
 _LEAST_SHARED = 0.3  # share of such a passage; with less, one is not an edit of the other
 _SHORTEST_SHARED = 2  # characters; a single one between two differences is a coincidence
