@@ -157,12 +157,14 @@ def test_texts_of_a_hundred_thousand_characters_are_compared() -> None:
 
 def test_sentences_repeated_again_and_again_take_no_longer() -> None:
     """Two sentences that alternate in thousands are not looked for, but those beside what is found are the same."""
-    first, second = "好。坏。" * 500 + "末句在此。" + "好。" * 500, "坏。好。好。" * 333 + "末句在此。" + "好。" * 500
-    pieces = differences(first, second, _NORMAL)
-    assert "".join(text for side, text in pieces if side is not Side.SECOND) == first
-    assert "".join(text for side, text in pieces if side is not Side.FIRST) == second
-    assert pieces[-1].text.endswith("末句在此。" + "好。" * 500)
-    assert pieces[-1].side is Side.BOTH
+    end = "末句在此。" + "好。" * 20
+    for one, other in ("好坏", "坏好", "是否", "否是", "多少", "少多"):
+        first, second = f"{one}。{other}。" * 980 + end, f"{other}。{one}。{one}。" * 650 + end
+        pieces = differences(first, second, _NORMAL)
+        assert "".join(text for side, text in pieces if side is not Side.SECOND) == first
+        assert "".join(text for side, text in pieces if side is not Side.FIRST) == second
+        assert pieces[-1].text.endswith(end)
+        assert pieces[-1].side is Side.BOTH
 
 
 def test_differences_have_signs_where_there_are_no_colours() -> None:
