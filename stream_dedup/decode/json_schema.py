@@ -19,7 +19,7 @@ from referencing.jsonschema import DRAFT7
 
 from stream_dedup.decode.fields import Fields, Paths
 from stream_dedup.decode.format import JsonFormat
-from stream_dedup.decode.json_schema_rules import FORMATS, REFERENCES, RULES, limited_time, referring
+from stream_dedup.decode.json_schema_rules import FORMATS, limited_time, rules_of
 from stream_dedup.decode.reason import Reason, UndecodableError
 from stream_dedup.decode.schemas import Schemas, frame_of, references
 from stream_dedup.decode.scope import Header
@@ -65,8 +65,7 @@ class JsonSchemaFormat:
         except SchemaError as error:
             raise ValueError(f"not a JSON Schema: {error.message[:_LONGEST_FAULT]}") from None
         # With its own documents it fetches none from the addresses that a schema names.
-        follow = {name: referring(kind.VALIDATORS[name]) for name in REFERENCES if name in kind.VALIDATORS}
-        kind = cast("type[Validator]", extend(kind, RULES | follow))  # type: ignore[no-untyped-call]  # jsonschema's
+        kind = cast("type[Validator]", extend(kind, rules_of(kind)))  # type: ignore[no-untyped-call]  # jsonschema's
         return kind(document, registry=Documents().with_resources(resources))
 
 

@@ -79,8 +79,14 @@ def multiple_of(validator: Validator, factor: float, value: Any, _schema: Any) -
         yield ValidationError(f"{value!r} is not a multiple of {factor}")
 
 
-def referring(follow: _Rule) -> _Rule:
-    """Return a rule that follows references as the given one does, while there is time: only these repeat rules."""
+def rules_of(kind: type[Validator]) -> dict[str, _Rule]:
+    """Return the rules that replace those of a version of JSON Schema."""
+    own: Mapping[str, _Rule] = kind.VALIDATORS
+    return RULES | {name: _while_there_is_time(own[name]) for name in _REFERENCES if name in own}
+
+
+def _while_there_is_time(follow: _Rule) -> _Rule:
+    """Return a rule that follows references as the given one does, unless time is over: only these repeat rules."""
 
     def followed(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ANN401  # the same
         _check_time()
@@ -103,7 +109,7 @@ def limited_time() -> Iterator[None]:
         _ends.reset(token)
 
 
-REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 RULES: dict[str, _Rule] = {
     "pattern": pattern,
     "patternProperties": pattern_properties,
