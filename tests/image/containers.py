@@ -28,6 +28,9 @@ _BASE = "IMAGE_BASE"  # names a base in a registry, if one can be reached
 _SCRATCH = "/tmp:size=64m,mode=1777"  # noqa: S108  # in the container, as in compose.yaml
 _BUILD_SECONDS = 900.0
 _RUN_SECONDS = 120.0
+# Now and then the kernel does not let buildah seal the copy of itself that it runs a step with: one more build does.
+_SEALING = "sealing memfd copy: Device or resource busy"
+_BUILDS = 3
 
 
 def check_tools() -> None:
@@ -91,7 +94,12 @@ class Containers:
         command = [*self._buildah, "bud", "--isolation", "chroot", "--format", "docker", "--file", str(dockerfile)]
         command += [part for key, value in arguments.items() for part in ("--build-arg", f"{key}={value}")]
         command += [part for path in _packages_paths() for part in ("--volume", f"{path}:{path}:ro")]
-        _checked([*command, "--tag", name, str(context)], _BUILD_SECONDS)
+        command += ["--tag", name, str(context)]
+        for _ in range(_BUILDS):
+            ended = _ended(command, _BUILD_SECONDS)
+            if ended.code == 0 or _SEALING not in ended.err:
+                break
+        _output(command, ended)
         return name
 
     def close(self) -> None:
@@ -197,6 +205,9 @@ def _ended(command: Sequence[str], seconds: float) -> Ended:
 
 
 def _checked(command: Sequence[str], seconds: float) -> str:
-    ended = _ended(command, seconds)
+    return _output(command, _ended(command, seconds))
+
+
+def _output(command: Sequence[str], ended: Ended) -> str:
     assert ended.code == 0, f"{' '.join(command)} ended with {ended.code}:\n{ended.out[-5_000:]}\n{ended.err[-5_000:]}"
     return ended.out
