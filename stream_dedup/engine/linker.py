@@ -5,6 +5,7 @@ Knows article records, clusters and new entries; knows nothing of how a link is 
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -150,7 +151,7 @@ class Linker:
         number = NOT_INDEXED
         if self._wants_entry(place, cluster, before):
             number = self._add(place, cluster, indexed=self._indexed[place])
-        record = self._record(place, version, link, cluster, self._kept(number, old), old)
+        record = self._record(place, version, link, cluster, self._kept(place, number, old), old)
         member = member_of(name, record, number, active=self._indexed[place])
         if before is not None and number == NOT_INDEXED:
             member = member._replace(entry=before.entry, active=before.active)
@@ -236,16 +237,27 @@ class Linker:
         """Add the entry of an article and return its number."""
         return self._entries.add(place, self._run.prior_versions.names[place].encode(), cluster, reserve=not indexed)
 
-    def _kept(self, number: int, old: ArticleRecord | None) -> tuple[int, ...]:
+    def _kept(self, place: int, number: int, old: ArticleRecord | None) -> tuple[int, ...]:
         """Return the numbers of the entries that are kept for an article; remove the others."""
         entries: tuple[int, ...] = () if number == NOT_INDEXED else (number,)
         if old is None:
             return entries
         entries += old.entries
-        if len(entries) > _ENTRIES_KEPT:
-            self._book.removed += entries[_ENTRIES_KEPT:]
-            self._book.reindexed = True
+        needless = entries[_ENTRIES_KEPT:]
+        if needless:
+            self._book.removed += needless
+            # Otherwise each text of a liveblog would end the run.
+            if any(self._last_listed.get(entry, place) > place for entry in needless):
+                self._book.reindexed = True
         return entries[:_ENTRIES_KEPT]
+
+    @cached_property
+    def _last_listed(self) -> dict[int, int]:
+        """For each stored entry, by number, the last article that may be compared with it."""
+        candidates = self._run.candidates
+        return dict(
+            zip(candidates.numbers.tolist(), candidates.keyed.last_listed(self._run.stored).tolist(), strict=True)
+        )
 
     def _record(
         self,

@@ -133,6 +133,25 @@ def test_revision_that_is_still_a_copy_stays_a_copy() -> None:
     assert decisions_on(stream, [1, 2, 3]) == decisions
 
 
+def test_articles_with_many_texts_are_judged_together() -> None:
+    """Ids that each drop their oldest text for a new one are one run; a copy of what is dropped ends it."""
+    texts, ids = bodies(), range(4)
+
+    def text(name: int, version: int) -> Article:
+        return Article(str(name), texts[10 * name + version])
+
+    newest = [text(name, 8) for name in ids]
+    stream = [*(text(name, version) for version in range(8) for name in ids), *newest]
+    copy = Article("copy of the oldest text", texts[0] + "。")
+    with Deduplicator(settings=settings()) as engine:
+        engine.add_batch(stream[: -len(ids)])
+        assert len(engine.decide(newest).change.steps) == 1, "no later article finds what is dropped"
+        assert len(engine.decide([*newest, copy]).change.steps) == 2, "the copy must not be linked to it"
+    whole = decisions_on([*stream, copy], [], settings())
+    assert whole == decisions_on([*stream, copy], range(1, len(stream) + 1), settings())
+    assert whole[-1].link is None
+
+
 def test_full_vocabulary_forgets_the_same_words_in_any_batch() -> None:
     """Which words are counted once the word table is full does not depend on how the stream is cut."""
     small = settings(idf={"epoch_articles": 50, "max_words": 1000})

@@ -55,6 +55,21 @@ class KeyedRows(NamedTuple):
     list_stops: I64
     list_rows: I64
 
+    def last_listed(self, stored: int) -> I64:
+        """Return for each stored row the last article that looks up a key it is listed under, -1 for none.
+
+        Args:
+            stored: how many stored rows there are.
+        """
+        askers, last = np.full(len(self.key_kinds), -1, np.int64), np.full(stored, -1, np.int64)
+        # Of several articles that look up a key, the last is assigned last.
+        askers[self.look_up_keys] = np.repeat(np.arange(len(self.own_keys)), np.diff(self.look_up_offsets))
+        in_order = np.argsort(self.list_begins, kind="stable")
+        asked_by = np.repeat(askers[in_order], (self.list_stops - self.list_begins)[in_order])
+        listed = self.list_rows != NO_ROW
+        np.maximum.at(last, self.list_rows[listed], asked_by[listed])
+        return last
+
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
