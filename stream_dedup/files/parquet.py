@@ -14,7 +14,8 @@ from pyarrow import parquet
 
 from stream_dedup.files.columns import ColumnsError, check_names, check_paths, nested
 
-_ROWS_AT_ONCE = 1024
+# A text that many rows share is in the file once, so the size of a file does not bound that of its rows.
+_ROWS_AT_ONCE = 64
 _BYTES_AT_ONCE = 32 << 20  # of rows of average size, before they become Python's
 
 _Shape = Callable[[Iterable[tuple[str, object]]], dict[str, object]]

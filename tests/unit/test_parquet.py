@@ -71,6 +71,20 @@ def test_large_rows_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     assert most < 64 * (4 << 20)
 
 
+def test_rows_that_share_a_large_text_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    """A file of some kilobytes, whose rows have one text of 200 KB in common, does not take their hundreds of MB."""
+    path, rows, text = tmp_path / "a.parquet", 1_500, "a" * 200_000
+    parquet.write_table(pa.table({"body": [text] * rows}), path, compression="zstd")
+    assert path.stat().st_size < 10_000
+    tracemalloc.start()
+    try:
+        assert all(len(record.value) > len(text) for record, _ in reader_for(path)(path))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 0.1 * rows * len(text)
+
+
 def test_times_within_other_values_are_cut_off_too(tmp_path: Path) -> None:
     """Nanoseconds in structures, lists, maps and durations are truncated; what Python can represent is unchanged."""
     moment = 1_792_324_800_123_456_789
