@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 
 from stream_dedup.article import Article, Origin, Withdrawal
+from stream_dedup.background import begun
 from stream_dedup.decode import Decoder, Reason, UndecodableError, internal
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.prepared import Prepared, prepared_without_faulty
@@ -128,11 +130,12 @@ def prefetched(reading: BatchReader, look: Callable[[], None]) -> Generator[Batc
     Raises:
         FileFormatError: as `BatchReader.batches`.
     """
-    batches = reading.batches()
-    coming = _begun(batches)
+    # In a thread that the end of a run need not wait for: its pipe may bring nothing.
+    next_one = partial(begun, partial(next, reading.batches(), None), "reader")
+    coming = next_one()
     try:
         while (batch := _awaited(coming, look)) is not None:
-            coming = _begun(batches)
+            coming = next_one()
             yield batch
     finally:
         # The next batch uses what the caller closes next, so it is waited for; but not if a pipe brings nothing.
@@ -145,20 +148,6 @@ def _awaited(coming: "Future[Batch | None]", look: Callable[[], None]) -> Batch 
     while not wait([coming], _LOOK_SECONDS).done:
         look()
     return coming.result()
-
-
-def _begun(batches: Iterator[Batch]) -> "Future[Batch | None]":
-    """Start making the next batch, in a thread that the end of a run need not wait for: its pipe may bring nothing."""
-    coming: Future[Batch | None] = Future()
-
-    def make() -> None:
-        try:
-            coming.set_result(next(batches, None))
-        except BaseException as error:  # noqa: BLE001  # raised where the batch is awaited
-            coming.set_exception(error)
-
-    Thread(target=make, name="reader", daemon=True).start()
-    return coming
 
 
 def _groups(

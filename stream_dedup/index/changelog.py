@@ -38,6 +38,10 @@ class ChangelogError(Exception):
     """A record of the changelog cannot be read. The message says what to do."""
 
 
+# Nothing else helps: `state rebuild` begins with the changelog too.
+_JUDGE_AGAIN = "delete the topic and the state directory, and the input is judged again silently"
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """What one commit changes.
@@ -94,8 +98,8 @@ class CommitReader:
         if key is None or not _is_ours(key[:1], value):
             raise ChangelogError(
                 f"a record with key {key!r} does not belong in a changelog of stream_dedup: something else writes to "
-                "this topic. Stop it, then delete the topic and the state directory, and the input is judged again "
-                "silently; or begin a new index (input.group, state.name and state.directory)"
+                f"this topic. Stop it, then {_JUDGE_AGAIN}; or begin a new index (input.group, state.name and "
+                "state.directory)"
             )
         if key[:1] == _COUNT or value is None:
             self._counts.append(Put(Family.COUNTS, key[1:], None if value is None else _count_value(value)))
@@ -134,7 +138,7 @@ def _check_version(version: int) -> None:
     if version != VERSION:
         raise ChangelogError(
             f"the changelog holds records of version {version}, but this stream_dedup reads version {VERSION}: use the "
-            "version that wrote it, or build a new state with `stream-dedup state rebuild`"
+            f"version that wrote it, or {_JUDGE_AGAIN}"
         )
 
 
@@ -194,9 +198,7 @@ def _entries(packed: Sequence[bytes], layout: EntryFormat) -> Entries:
     try:
         return layout.fixed(packed)
     except StoreDamagedError as error:
-        raise ChangelogError(
-            f"the changelog is damaged ({error}): build a new state with `stream-dedup state rebuild`"
-        ) from None
+        raise ChangelogError(f"the changelog is damaged ({error}): {_JUDGE_AGAIN}") from None
 
 
 def _sections(payload: bytes) -> Iterator[bytes]:

@@ -7,17 +7,20 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from stream_dedup.background import begun
 from stream_dedup.paths import is_there
 from stream_dedup.registry.errors import RegistryError, RegistryUnreachableError, UnknownSchemaError
 from stream_dedup.settings import SettingsError
 
-_TIMEOUT_SECONDS = 3.0  # of a request, which a stop has to wait for; the client has no default
+_TIMEOUT_SECONDS = 3.0  # for each piece of an answer; the client has no default
+_ANSWER_SECONDS = 5.0  # for a whole one, which a stop has to wait for
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 15.0
 _SLICE_SECONDS = 1.0  # of a pause
@@ -153,7 +156,8 @@ class Registry:
         return found.schema_id
 
     def _answer(self, ask: Callable[[], _Answer]) -> _Answer:
-        answer = self._try(ask)
+        question, presence = _Question(ask), _Question(self._client.get_schema_types)
+        answer: _Answer | RegistryUnreachableError = self._try(question, presence)
         if not isinstance(answer, RegistryUnreachableError):
             return answer
         if self._closed.is_set():
@@ -163,39 +167,38 @@ class Registry:
             while isinstance(answer, RegistryUnreachableError):
                 self._wait(pause, answer)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-                answer = self._try(ask)
+                answer = self._try(question, presence)
             return answer
         finally:
             self._then()
 
-    def _try(self, ask: Callable[[], _Answer], *, is_there: bool = False) -> _Answer | RegistryUnreachableError:
+    def _try(
+        self, question: "_Question[_Answer]", presence: "_Question[list[str]]", *, is_there: bool = False
+    ) -> _Answer | RegistryUnreachableError:
         """Ask once.
 
         Args:
-            ask: sends the question.
+            question: to ask.
+            presence: one that every registry answers.
             is_there: whether the registry was just found at its URL.
         """
         try:
-            return ask()
+            return question.answer()
         except SchemaRegistryError as error:
             if not _is_bare(error):
                 return _outage(error)
             if is_there:
                 raise UnknownSchemaError(f"the registry has no such path ({error.error_message})") from None
+            if not _is_answered(presence):
+                return _outage(error)
             # Once more, since it may have come up in the meantime.
-            return self._try(ask, is_there=True) if self._is_there() else _outage(error)
+            again: _Answer | RegistryUnreachableError = self._try(question, presence, is_there=True)
+            return again
         except Exception as error:  # noqa: BLE001  # whatever the network, TLS or a proxy in between may do
             return RegistryUnreachableError(f"no answer from the schema registry: {type(error).__name__}: {error}")
         finally:
             # What is kept is up to the callers: the client would keep every schema forever.
             self._client.clear_caches()  # type: ignore[no-untyped-call]  # the library's
-
-    def _is_there(self) -> bool:
-        """Return whether there is a registry at the URL, by a request that every registry answers."""
-        try:
-            return isinstance(self._client.get_schema_types(), list)
-        except Exception:  # noqa: BLE001  # as in `_try`: what answers is not a registry, or not a working one
-            return False
 
     def _wait(self, seconds: float, outage: RegistryUnreachableError) -> None:
         end = time.monotonic() + seconds
@@ -206,6 +209,41 @@ class Registry:
                 raise RegistryError(f"given up: {outage}")
             if left <= _SLICE_SECONDS:
                 return
+
+
+class _Question(Generic[_Answer]):
+    """A question to the registry, asked again only once there was an answer, good or bad.
+
+    The client's timeout is for each piece of an answer: one that drips in may take for ever.
+
+    Args:
+        ask: sends it.
+    """
+
+    def __init__(self, ask: Callable[[], _Answer]) -> None:
+        self._ask = ask
+        self._coming: Future[_Answer] | None = None
+
+    def answer(self) -> _Answer:
+        """Return the answer.
+
+        Raises:
+            TimeoutError: it has not come to its end.
+            Exception: whatever the client raises.
+        """
+        self._coming = self._coming or begun(self._ask, "registry")
+        if not wait([self._coming], _ANSWER_SECONDS).done:
+            raise TimeoutError("the answer does not come to its end")
+        coming, self._coming = self._coming, None
+        return coming.result()
+
+
+def _is_answered(presence: _Question[list[str]]) -> bool:
+    """Return whether there is a registry at the URL."""
+    try:
+        return isinstance(presence.answer(), list)
+    except Exception:  # noqa: BLE001  # as in `_try`: what answers is not a registry, or not a working one
+        return False
 
 
 def _is_bare(error: SchemaRegistryError) -> bool:

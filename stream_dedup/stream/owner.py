@@ -129,7 +129,7 @@ class Owner:
             Whether everything is judged: if not, a new writer must resume after the last committed batch.
         """
         parts, life = self._parts, self._life
-        positions, identify = parts.engine.positions(), parts.topics.identities
+        positions, identify = parts.engine.positions(), parts.topics.known_identities
         with closing(
             History(self._settings, positions, identify, life.heartbeat, while_hidden=self._end_others)
         ) as history:

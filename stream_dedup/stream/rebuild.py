@@ -6,11 +6,13 @@ Knows the input up to the group's committed offsets; publishes nothing, and know
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from shutil import disk_usage
 
 from confluent_kafka import TopicPartition
 
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.stores.rocks import open_store
+from stream_dedup.index.stores.store import StoreFullError
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.registry import RegistryError, RegistryUnreachableError
 from stream_dedup.settings import Settings
@@ -29,6 +31,8 @@ from stream_dedup.stream.state.restore import Report, catch_up
 from stream_dedup.stream.state.states import check_own, digest_of, state_directory
 
 _AGAIN = "run the same command again to resume after the last commit"
+# Of the disk, the lesser of both is left alone: a service that runs on it ends when it is full.
+_RESERVE_BYTES, _RESERVE_SHARE = 1 << 30, 0.1
 
 
 class Rebuild:
@@ -54,6 +58,7 @@ class Rebuild:
 
         Raises:
             StoreError: the directory is in use, or cannot be read or written.
+            StoreFullError: its disk is nearly full; this can be resumed.
             FencedError: a service with these settings is running, or has started in the meantime.
             BrokerError: the broker refuses, or gives no answer; or a stop is requested before anything is judged.
             RegistryError: the schema registry refuses, or has not answered when a stop is requested.
@@ -77,13 +82,13 @@ class Rebuild:
                 names.changelog,
                 identity,
                 self._report,
-                heartbeat=self._give_up_replay_if_stopping,
+                heartbeat=self._look_up_from_replay,
             )
             judged = engine.progress.judged
             with (
                 Formats(self._settings, self._await_registry) as formats,
                 closing(
-                    History(self._settings, engine.positions(), topics.identities, self._give_up_if_stopping)
+                    History(self._settings, engine.positions(), topics.known_identities, self._give_up_if_stopping)
                 ) as history,
             ):
                 committer = Committer(engine, writer, identity)
@@ -91,6 +96,7 @@ class Rebuild:
                 for messages in history.batches():
                     if self._stopping.is_set():
                         break
+                    self._check_room()
                     if not messages:
                         continue
                     try:
@@ -109,9 +115,19 @@ class Rebuild:
 
         return make_writer(self._settings, names.changelog, self._give_up_if_stopping, None, unused)
 
-    def _give_up_replay_if_stopping(self) -> None:
+    def _look_up_from_replay(self) -> None:
         if self._stopping.is_set():
             raise BrokerError(f"the changelog was being replayed: {_AGAIN}")
+        self._check_room()
+
+    def _check_room(self) -> None:
+        directory = self._settings.state.directory
+        total, _, free = disk_usage(directory)
+        if free < min(_RESERVE_BYTES, _RESERVE_SHARE * total):
+            raise StoreFullError(
+                f"the disk of {directory} has {free >> 20:,} MB left, which a service on it may need: free some "
+                f"space, and {_AGAIN}"
+            )
 
     def _await_registry(self, outage: RegistryUnreachableError) -> None:
         self._recurring_faults.warning("registry_out_of_reach", error="registry", detail=str(outage))
@@ -155,7 +171,7 @@ def _check_decided(settings: Settings, topics: Topics, digest: str, while_waitin
     patience = Patience(settings, "cannot find out what the group has decided", while_waiting)
     with closing(make_consumer(settings)) as consumer:
         decided = [place for place in committed_offsets(consumer, settings, patience) if place.offset >= 0]
-        identities = topics.identities({place.topic for place in decided})
+        identities = topics.known_identities({place.topic for place in decided})
         deleted = sorted({place.topic for place in decided if is_of_deleted(place, identities)})
         if decided and not deleted:
             return

@@ -412,7 +412,7 @@ def test_damaged_entry_is_refused() -> None:
     *counts, (key, value) = commit_records(cut)
     for count in counts:
         assert reader.feed(*count) is None
-    with pytest.raises(ChangelogError, match=r"damaged \(an entry is cut short.*state rebuild"):
+    with pytest.raises(ChangelogError, match=r"damaged \(an entry is cut short.*delete the topic and the state"):
         reader.feed(key, value)
 
 

@@ -20,11 +20,11 @@ from structlog.testing import capture_logs
 from stream_dedup.engine.clusters import MOST_SOURCES, Cluster, cluster_fields
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
-from stream_dedup.stream.kafka.topics import StateTopics, Topics, state_topics
+from stream_dedup.stream.kafka.topics import NO_ID, StateTopics, Topics, is_same_topic, state_topics
 from stream_dedup.stream.state.restore import restore
 from stream_dedup.stream.state.states import digest_of
 from tests.stream.messages import Incoming, produce
-from tests.stream.topics import LARGE, admin_of, create_topics, existing_topics, partitions_of
+from tests.stream.topics import LARGE, admin_of, create_topics, delete_topic, existing_topics, partitions_of
 from tests.stream.waiting import wait_until
 
 SECONDS = 20.0
@@ -254,13 +254,40 @@ def test_topic_that_was_just_created_is_waited_for(bootstrap: str, name: str) ->
         later.join()
 
 
+def test_identities_are_known_of_topics_that_exist(bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of others there is none, also where an answer is waited for; a recreated topic has another one."""
+    monkeypatch.setattr("stream_dedup.stream.kafka.topics._UNKNOWN_SECONDS", 0.5)
+    monkeypatch.setattr("stream_dedup.stream.kafka.topics._IDENTITY_SECONDS", 60.0)
+    topics = Topics(settings(bootstrap, name))
+    create(bootstrap, name)
+    wait_until(lambda: bool(topics.identities({name})), "the broker knows the topic")
+    found = topics.known_identities({name, f"{name}.other"})
+    assert found == topics.identities({name, f"{name}.other"})
+    assert found.keys() == {name}
+    delete_topic(bootstrap, name)
+    create(bootstrap, name)
+    assert topics.known_identities({name})[name] != found[name]
+
+
+def test_identities_without_an_id_tell_nothing() -> None:
+    """An upgraded broker gives an id to a topic that had none: it is still the same topic."""
+    known, other, none = (f"t/{topic_id}" for topic_id in ("kqZ5bMO5R-KAIRaD4n-bQw", "s8C1/E7s/E2Yz2iXhyRr5A", NO_ID))
+    assert [is_same_topic(known, one) for one in (known, other, none)] == [True, False, True]
+    assert is_same_topic(none, known)
+    assert not is_same_topic(none, f"u/{NO_ID}")
+
+
 def test_broker_that_falls_silent_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the answer is required, there is an error with the cause; if it can be assumed, it is."""
     monkeypatch.setattr("stream_dedup.stream.kafka.topics._ADMIN_SECONDS", 0.5)
+    monkeypatch.setattr("stream_dedup.stream.kafka.topics._IDENTITY_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         asking = Topics(settings(f"127.0.0.1:{silent.getsockname()[1]}", name))
         with pytest.raises(BrokerError, match=f"cannot describe {name}: no answer within"):
             asking.identity(name)
+        with pytest.raises(BrokerError, match=f"cannot describe {name}: no answer within"):
+            asking.known_identities({name})
+        assert asking.identities({name}) == {}
         with capture_logs() as lines:
             assert asking.max_message_bytes(name) > 0
     assert [line["event"] for line in lines] == ["topic_limit_unknown"]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from structlog.testing import capture_logs
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.input import history as history_
@@ -46,16 +47,32 @@ class _Message:
         return 1, self._offset
 
 
+class _Fault(_Message):
+    """An error instead of a message."""
+
+    def __init__(self, error: KafkaError, offset: int = -1001) -> None:
+        super().__init__(offset)
+        self._error = error
+
+    def error(self) -> KafkaError:  # type: ignore[override]  # not as for a valid message
+        return self._error
+
+
+_Coming = Sequence[Sequence[int | _Fault]]
+
+
 class _Client:
     """A client of one partition that returns the lists in `coming` one by one, and then nothing."""
 
-    def __init__(self, coming: Sequence[Sequence[int]], committed: int, end: int, size: int = 1) -> None:
+    def __init__(self, coming: _Coming, committed: int, end: int, size: int = 1) -> None:
         self._size = size
         self._coming = deque(coming)
         self._committed = committed
         self._end = end
         self._position = -1001  # as in librdkafka, before the first message
         self.metadata = ""
+        self.first = 0
+        self.moves: list[int] = []
         self.silent = False
         self.closed = False
 
@@ -73,12 +90,12 @@ class _Client:
 
     def get_watermark_offsets(self, _place: TopicPartition, timeout: float) -> tuple[int, int]:
         assert timeout
-        return 0, self._end
+        return self.first, self._end
 
     def consume(self, _most: int, _seconds: float) -> list[_Message]:
-        offsets = self._coming.popleft() if self._coming else ()
-        self._position = max((self._position, *(offset + 1 for offset in offsets)))
-        return [_Message(offset, self._size) for offset in offsets]
+        some = self._coming.popleft() if self._coming else ()
+        self._position = max((self._position, *(offset + 1 for offset in some if isinstance(offset, int))))
+        return [_Message(one, self._size) if isinstance(one, int) else one for one in some]
 
     def position(self, _places: list[TopicPartition]) -> list[TopicPartition]:
         return [TopicPartition("in", 0, self._position)]
@@ -86,7 +103,10 @@ class _Client:
     def assign(self, _places: list[TopicPartition]) -> None:
         """Do nothing."""
 
-    pause = resume = assign
+    pause = resume = incremental_unassign = assign
+
+    def incremental_assign(self, places: list[TopicPartition]) -> None:
+        self.moves += [place.offset for place in places]
 
     def close(self) -> None:
         self.closed = True
@@ -94,7 +114,7 @@ class _Client:
 
 def _batches(
     monkeypatch: pytest.MonkeyPatch,
-    coming: Sequence[Sequence[int]],
+    coming: _Coming,
     committed: int = 4,
     end: int = 4,
     size: int = 1,
@@ -170,6 +190,46 @@ def test_open_transaction_that_hides_what_is_decided_is_told_from_silence(monkey
 def test_what_a_broker_has_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a topic ends before the group's position, as after an unclean leader election, reading ends there."""
     assert list(islice(_batches(monkeypatch, [[0, 1], [2]], committed=9, end=3), 3)) == [[0, 1], [2]]
+
+
+_GONE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001  # librdkafka's name
+_TRUNCATED = "Partition log truncation detected at offset 3 (leader epoch 0): broker end offset is 2"
+
+
+@pytest.mark.parametrize(
+    ("first", "told", "moves", "read"),
+    [
+        (3, "Offset out of range", [3], [0, 1, 3]),  # deleted: the others are read
+        (9, "Offset out of range", [], [0, 1]),  # all of them
+        (0, _TRUNCATED, [], [0, 1]),  # the end: what is there now was decided by nobody
+    ],
+)
+def test_messages_that_are_gone_are_passed_over(
+    monkeypatch: pytest.MonkeyPatch, first: int, told: str, moves: list[int], read: list[int]
+) -> None:
+    """Whatever the broker loses while it is read, reading ends, and only after what is left."""
+    client = _Client([[0, 1], [_Fault(KafkaError(_GONE, told))], [3]], 4, 9)
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: client)
+    history = History(Settings.model_validate({"input": {"topics": ["in"]}}), {})
+    client.first = first
+    with capture_logs() as logged:
+        messages = [message.offset() for batch in islice(history.batches(), 9) for message in batch]
+    assert (messages, client.moves) == (read, moves)
+    assert [(line["read_to"], line["goes_on"]) for line in logged if line["event"] == "input_lost"] == [
+        (2, min(4, max(2, first)))
+    ]
+
+
+def test_what_is_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition that ends before its end, and a topic that is not there, are waited for, but not in silence."""
+    ends = _Fault(KafkaError(KafkaError._PARTITION_EOF), 2)  # noqa: SLF001  # librdkafka's name
+    unknown = _Fault(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    with capture_logs() as logged:
+        assert [*islice(_batches(monkeypatch, [[0, 1], [ends], [unknown]]), 4)] == [[0, 1], [], [], []]
+    assert [line["error"] for line in logged if line["event"] == "input_waits"] == [
+        "_PARTITION_EOF",
+        "UNKNOWN_TOPIC_OR_PART",
+    ]
 
 
 def test_topic_that_was_made_anew_is_judged_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from stream_dedup.index.stores.store import StoreFullError
 from stream_dedup.settings import Settings
 from stream_dedup.stream import rebuild as rebuild_
 from stream_dedup.stream.kafka.clients import BrokerError
@@ -48,6 +49,22 @@ def test_stop_is_obeyed_while_the_changelog_is_waited_for(tmp_path: Path, monkey
         _stopped(tmp_path).run()
 
 
+def test_disk_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service with the old settings may run on it, and would end: it stops before, and says how to go on."""
+
+    def catch_up(*_: Any, heartbeat: Callable[[], None]) -> None:  # noqa: ANN401  # whatever else it is given
+        monkeypatch.setattr(rebuild_, "disk_usage", lambda _: (8 << 30, 7 << 30, 820 << 20))
+        heartbeat()
+        monkeypatch.setattr(rebuild_, "disk_usage", lambda _: (8 << 30, 7 << 30, 819 << 20))
+        heartbeat()
+
+    monkeypatch.setattr(rebuild_, "Topics", lambda *_: _topics())
+    monkeypatch.setattr(rebuild_, "make_writer", lambda *_: Mock())
+    monkeypatch.setattr(rebuild_, "catch_up", catch_up)
+    with pytest.raises(StoreFullError, match=f"the disk of {tmp_path} has 819 MB left.*run the same command again"):
+        _rebuild(tmp_path).run()
+
+
 def _topics() -> Mock:
     known = {"other_changelogs": [], "members": [], "identity": "changelog/1"}
     return Mock(**{f"{question}.return_value": answer for question, answer in known.items()})
@@ -55,8 +72,12 @@ def _topics() -> Mock:
 
 def _stopped(directory: Path) -> Rebuild:
     """Return a rebuild whose broker does not answer, and of which a stop was requested."""
-    kafka = {"bootstrap.servers": "127.0.0.1:1"}
-    settings = Settings.model_validate({"state": {"directory": str(directory)}, "kafka": kafka})
     stopping = threading.Event()
     stopping.set()
-    return Rebuild(settings, lambda *_: None, stopping)
+    return _rebuild(directory, stopping)
+
+
+def _rebuild(directory: Path, stopping: threading.Event | None = None) -> Rebuild:
+    kafka = {"bootstrap.servers": "127.0.0.1:1"}
+    settings = Settings.model_validate({"state": {"directory": str(directory)}, "kafka": kafka})
+    return Rebuild(settings, lambda *_: None, stopping or threading.Event())

@@ -17,6 +17,7 @@ import pytest
 from stream_dedup.decode import Reason, UndecodableError, WireDecoder
 from stream_dedup.decode.registered import registered_format
 from stream_dedup.registry import RegistryError, RegistryUnreachableError, UnknownSchemaError
+from stream_dedup.registry import client as client_
 from stream_dedup.registry.client import Key, Registry, make_client
 from stream_dedup.registry.frame import Frame, FrameError, framed, prefix
 from stream_dedup.settings import InputSettings, SettingsError
@@ -191,6 +192,35 @@ def test_who_waits_may_raise() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         Registry(make_client({"url": "http://127.0.0.1:1"}), stop).schema(1)
+
+
+class _DrippingHandler(_Handler):
+    """Sends its answers a byte at a time, with a pause before each."""
+
+    def setup(self) -> None:
+        """Slow the connection down."""
+        super().setup()
+        write = self.wfile.write
+
+        def drip(data: bytes) -> int:
+            for byte in data:
+                time.sleep(0.01)
+                write(bytes([byte]))
+            return len(data)
+
+        self.wfile.write = drip  # type: ignore[method-assign, assignment]  # of this connection
+
+
+@pytest.mark.slow
+def test_answer_that_drips_in_is_an_outage_until_it_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No piece of it is late, but whoever has to stop in time is called; it is not asked for a second time."""
+    monkeypatch.setattr(client_, "_ANSWER_SECONDS", 0.3)
+    outages: list[str] = []
+    with _serving((200, _SCHEMA), handler=_DrippingHandler) as (url, server):
+        assert _registry(url, outages).schema(7).schema_str == json.dumps(AVRO)
+        assert len(server.asked) == 1
+    assert len(outages) > 2
+    assert "does not come to its end" in outages[0]
 
 
 def test_schema_that_is_not_there_is_told_at_once() -> None:

@@ -6,11 +6,14 @@ Knows the group's committed offsets, and the bounds of partitions; knows nothing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
+import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings
 from stream_dedup.stream.input.time_order import TimeOrder
 from stream_dedup.stream.kafka.clients import (
+    TRUNCATED,
     BrokerError,
     consumer_properties,
     is_transient,
@@ -33,6 +36,8 @@ from stream_dedup.stream.kafka.transactions import tells_unstable_offsets
 _READ_MESSAGES = 1_000
 _POLL_SECONDS = 0.1
 
+log = structlog.get_logger()
+
 
 class History:
     """The messages of the input topics up to the group's committed offsets, in the order of their timestamps.
@@ -42,7 +47,7 @@ class History:
     Args:
         settings: topics, group and commit bounds.
         positions: of the state; a topic that was recreated since then is read from its beginning.
-        identify: see `Source`.
+        identify: see `Topics.known_identities`.
         while_waiting: see `Patience`.
         while_hidden: see `committed_offsets`.
 
@@ -65,11 +70,13 @@ class History:
     ) -> None:
         self._commit = settings.commit
         self._patience = Patience(settings, "cannot read the input", while_waiting)
-        self._consumer: Consumer = make_consumer(
-            settings, {**consumer_properties(settings), "enable.partition.eof": "true"}
-        )
+        # On its own the client may go to the end if the next message is gone: what it skips would be published again.
+        properties = {"auto.offset.reset": "error", "enable.partition.eof": "true"}
+        self._consumer: Consumer = make_consumer(settings, {**consumer_properties(settings), **properties})
         self._order = TimeOrder(self._consumer, bounded=False)
+        self._next: dict[Place, int] = {}  # offset to read next
         self._ends: dict[Place, int] = {}
+        self._recurring_faults = RecurringFaults()
         self.total = self.done = 0
         with ExitStack() as closing_on_error:
             closing_on_error.callback(self._consumer.close)
@@ -114,7 +121,6 @@ class History:
             decided: the group's offsets in the topics that exist.
             positions: next offset by topic and partition, of those read before.
         """
-        starts: dict[Place, int] = {}
         for place in decided:
             key = place.topic, place.partition
             start, stop = positions.get(key, 0), place.offset
@@ -123,9 +129,9 @@ class History:
                 # What the broker has lost, as after an unclean leader election, never arrives.
                 start, stop = max(first, start), min(end, stop)
             if stop > start:
-                starts[key], self._ends[key] = start, stop
+                self._next[key], self._ends[key] = start, stop
                 self.total += stop - start
-        self._consumer.assign(offsets_of(starts))
+        self._consumer.assign(offsets_of(self._next))
         self._order.begin(self._ends)
 
     def _fetch(self) -> bool:
@@ -136,14 +142,54 @@ class History:
             if error is None:
                 if offset < self._ends.get(key, 0):
                     self._order.add(message)
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's name
+                    self._next[key] = offset + 1
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
+                self._resume_after_loss(key, error.str())
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # likewise
                 # If the rest was deleted in the meantime, nothing else leads to the end.
                 if offset >= self._ends.get(key, 0):
                     self._ends.pop(key, None)
+                else:
+                    self._tell(
+                        error, f"{key[0]}/{key[1]} ends at {offset}, but the group has decided up to {self._ends[key]}"
+                    )
             elif not is_transient(error):
                 raise reading_error(f"cannot read {message.topic()}", error)
+            else:
+                self._tell(error, error.str())
         self._end()
         return bool(messages)
+
+    def _tell(self, error: KafkaError, detail: str) -> None:
+        self._recurring_faults.warning("input_waits", error=error.name(), detail=detail)
+
+    def _resume_after_loss(self, place: Place, told: str) -> None:
+        """Resume a partition where it has messages, since the next one is gone.
+
+        Args:
+            place: topic and partition.
+            told: the client's error message.
+
+        Raises:
+            BrokerError: the broker does not say which offsets it has.
+        """
+        if place not in self._ends:
+            return
+        first, end = watermarks(self._consumer, TopicPartition(*place), self._patience)
+        if truncated := TRUNCATED.search(told):
+            end = int(truncated[1])  # others have arrived after it in the meantime
+        read_to, stop = self._next[place], min(end, self._ends[place])
+        goes_on = min(max(first, read_to), stop)
+        log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
+        places = offsets_of({place: goes_on})
+        self._consumer.resume(places)  # the client would stay paused in it
+        self._consumer.incremental_unassign(places)
+        if goes_on == stop:
+            del self._ends[place]
+            return
+        self._next[place], self._ends[place] = goes_on, stop
+        self._consumer.incremental_assign(places)
+        self._order.begin({place}, keep=True)
 
     def _end(self) -> None:
         """Note which partitions have been read to their end: by position, since transactions end with a marker."""

@@ -13,16 +13,23 @@ from hashlib import blake2b
 from typing import TypeVar
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
     ConfigResource,
     NewTopic,
     ResourceType,
+    TopicDescription,
 )
 
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings, is_expression, topic_matches
-from stream_dedup.stream.kafka.clients import BrokerError, connection_advice, make_admin, max_produced_bytes
+from stream_dedup.stream.kafka.clients import (
+    BrokerError,
+    connection_advice,
+    is_transient,
+    make_admin,
+    max_produced_bytes,
+)
 
 _ADMIN_SECONDS = 20.0
 _SLICE_SECONDS = 1.0  # of a wait
@@ -33,6 +40,7 @@ _FORGET_SECONDS = _IDENTITY_SECONDS = 2.0  # the service waits for it between tw
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
 _DIGEST = "[0-9a-f]+"  # of settings: how the name of a changelog ends
+NO_ID = str(Uuid(0, 0))  # of a topic, on brokers too old to give any
 _KAFKAS_OWN = "__"  # how the names of Kafka's internal topics begin
 
 # A cluster names up to 256 sources of 2,000 characters: more than the megabyte that Kafka takes by default.
@@ -169,7 +177,7 @@ class Topics:
             BrokerError: the broker does not report it.
         """
         try:
-            described = self._patiently(lambda: self._admin.describe_topics(TopicCollection([topic]))[topic])
+            described = self._described(topic)
         except KafkaException as error:
             raise BrokerError(f"cannot describe {topic}: {error.args[0].str()}") from None
         return f"{topic}/{described.topic_id}"
@@ -186,9 +194,23 @@ class Topics:
         deadline = time.monotonic() + _IDENTITY_SECONDS
         for name, future in asked.items():
             with suppress(KafkaException, TimeoutError):
-                topic_id = future.result(max(0.0, deadline - time.monotonic())).topic_id
-                if topic_id.get_most_significant_bits() or topic_id.get_least_significant_bits():
-                    found[name] = int.from_bytes(blake2b(str(topic_id).encode(), digest_size=7).digest())
+                found |= _numbered(name, future.result(max(0.0, deadline - time.monotonic())).topic_id)
+        return found
+
+    def known_identities(self, names: Collection[str]) -> dict[str, int]:
+        """Return the same, for uses in which a topic must not pass for an unchanged one because an answer is late.
+
+        Raises:
+            BrokerError: the broker does not answer.
+        """
+        found: dict[str, int] = {}
+        for name in sorted(names):
+            try:
+                found |= _numbered(name, self._described(name).topic_id)
+            except KafkaException as error:
+                # That there is no such topic, or that it must not be described, is an answer.
+                if is_transient(error.args[0]) and error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise BrokerError(f"cannot describe {name}: {error.args[0].str()}") from None
         return found
 
     def other_changelogs(self, digest: str) -> list[str]:
@@ -281,6 +303,12 @@ class Topics:
                     f"-1: {_remedy(changelog)}"
                 )
 
+    def _described(self, topic: str) -> TopicDescription:
+        described: TopicDescription = self._patiently(
+            lambda: self._admin.describe_topics(TopicCollection([topic]))[topic]
+        )
+        return described
+
     def _configuration(self, topic: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         entries = self._patiently(lambda: self._admin.describe_configs([resource])[resource])
@@ -342,6 +370,19 @@ class Topics:
                     silence = f"no answer within {_ADMIN_SECONDS:.0f} s"
                     raise KafkaException(KafkaError(KafkaError._TIMED_OUT, silence)) from None  # noqa: SLF001  # librdkafka's name
             self._while_waiting()
+
+
+def is_same_topic(identity: str, other: str) -> bool:
+    """Tell whether two of `Topics.identity` may be of the same topic: the broker may not have given ids to it once."""
+    (name, _, topic_id), (other_name, _, other_id) = identity.partition("/"), other.partition("/")
+    return name == other_name and (topic_id == other_id or NO_ID in {topic_id, other_id})
+
+
+def _numbered(name: str, topic_id: Uuid) -> dict[str, int]:
+    """Return a topic's name with the number that its id gives, nothing if it has no id."""
+    if str(topic_id) == NO_ID:
+        return {}
+    return {name: int.from_bytes(blake2b(str(topic_id).encode(), digest_size=7).digest())}
 
 
 def _why_not(error: KafkaError) -> str:

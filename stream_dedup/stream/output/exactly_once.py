@@ -5,14 +5,15 @@ Knows the order of the calls, which is retried, and what an error means; knows n
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from contextlib import closing
 from functools import partial
-from threading import Thread
 from typing import NoReturn
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
+from stream_dedup.background import begun
 from stream_dedup.settings import Settings
 from stream_dedup.stream import protocol
 from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics
@@ -206,26 +207,13 @@ class ExactlyOnceWriter(Writer):
         Raises:
             StuckError: the call does not return.
         """
-        errors: list[Exception] = []
-
-        def make() -> None:
-            try:
-                call()
-            except Exception as error:  # noqa: BLE001  # the thread would lose it
-                errors.append(error)
-
-        thread = Thread(target=make, name="offsets", daemon=True)
-        thread.start()
-        thread.join(SLICE_SECONDS)
-        began = time.monotonic()
-        while thread.is_alive():
+        done, began = begun(call, "offsets"), time.monotonic()
+        while not wait([done], SLICE_SECONDS).done:
             if time.monotonic() - began > _STUCK_SECONDS:
                 # Even once a coordinator that went away is back, the call may keep waiting for minutes.
                 raise StuckError("librdkafka's call that sends the input's offsets does not return")
             self._while_waiting()
-            thread.join(SLICE_SECONDS)
-        for error in errors:
-            raise error
+        done.result()
 
 
 def abort_open_transaction(settings: Settings, changelog: str, while_waiting: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from stream_dedup.engine.state import State
 from stream_dedup.index.changelog import Commit, CommitReader, ends_commit
 from stream_dedup.index.stores.store import StoreError
+from stream_dedup.stream.kafka.topics import is_same_topic
 from stream_dedup.stream.state.changelog import (
     ChangelogIncompleteError,
     ChangelogLostError,
@@ -65,7 +66,7 @@ class ChangelogFollower:
                 )
             return first
         check_own(place, self._topic)
-        if place.topic != self._identity:
+        if not is_same_topic(place.topic, self._identity):
             raise StoreError(
                 f"the state was made from the changelog {place.topic}, but the broker has {self._identity}: the topic "
                 "was deleted and recreated, or this is another broker. Remove the state directory to start from what "

@@ -19,7 +19,7 @@ from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
 from stream_dedup.scratch import Scratch, remove_abandoned
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
-from stream_dedup.stream.kafka.topics import Topics, state_topics
+from stream_dedup.stream.kafka.topics import Topics, is_same_topic, state_topics
 from stream_dedup.stream.state.changelog import ChangelogIncompleteError, ChangelogReader, ChangelogTruncatedError
 from stream_dedup.stream.state.replay import ChangelogFollower
 from stream_dedup.stream.state.states import (
@@ -61,8 +61,9 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
         raise BrokerError(f"there is no changelog {names.changelog}: nothing to restore from")
     topics.check(names)
     identity = topics.identity(names.changelog)
-    if fresh and is_state(directory):
-        _check_expendable(directory, settings, names.changelog, identity)
+    if fresh:
+        if is_state(directory):
+            _check_expendable(directory, settings, names.changelog, identity)
         discard(directory)
     with open_store(directory, settings.state) as store, closing(State(store, settings)) as state:
         try:
@@ -89,8 +90,9 @@ def _check_expendable(directory: Path, settings: Settings, changelog: str, ident
         BrokerError: a refusal, or no answer.
     """
     with suppress(StoreDamagedError), open_store(directory, settings.state) as store:
-        place, begin = load_changelog_position(store), load_changelog_start(store, load_progress(store)) or 0
-        if place is None or place.topic != identity:
+        place, begin = load_changelog_position(store), load_changelog_start(store, load_progress(store))
+        # Without a beginning it was itself restored from a changelog that had lost it.
+        if place is None or begin is None or not is_same_topic(place.topic, identity):
             return
         with closing(ChangelogReader(settings, changelog)) as reader:
             first, _ = reader.bounds()
@@ -132,7 +134,7 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
             return
         names, topics = state_topics(settings, digest), Topics(settings)
         identity = topics.identity(names.changelog)
-        if place.topic != identity:
+        if not is_same_topic(place.topic, identity):
             yield f"the state was made from the changelog {place.topic}, but the broker has {identity}"
             return
         _check_room(store, settings.state.directory)

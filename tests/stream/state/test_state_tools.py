@@ -95,6 +95,16 @@ def test_replay_that_might_fill_the_disk_is_refused(
     assert not site.faults(flags, with_changelog=False)
 
 
+def test_state_that_was_half_copied_is_restored(site: Site, tmp_path: Path) -> None:
+    """Without the file that begins it there is no state, but files that a new one would not go with."""
+    copy, flags = copied(site.snapshot(tmp_path / "one"), tmp_path)
+    (copy / "CURRENT").unlink()
+    assert "state restore --fresh" in site.refusal("restore", flags=flags)
+    code, _, told = site.state("restore", "--fresh", flags=flags)
+    assert code == 0, told
+    assert not site.faults(flags, with_changelog=True)
+
+
 def test_changelog_that_was_trimmed_since_is_told(bootstrap: str, tmp_path: Path) -> None:
     """What a replay needs may be gone meanwhile. That is no fault of the state, and the message says what to do."""
     with running_site(bootstrap, tmp_path) as site:
@@ -124,6 +134,8 @@ def test_changelog_that_has_lost_its_beginning_is_no_source(bootstrap: str, tmp_
         with Service(tmp_path, bootstrap, site.topics, *new) as service:
             assert service.wait_end() == 1
             assert lost in " ".join(service.log_tail().split())
+        # What that start has left is no more than the changelog has: nobody needs it.
+        assert lost in site.refusal("restore", "--fresh", flags=new)
         assert "only this state still has them" in site.refusal("restore", "--fresh")
         assert site.state("verify", "--offline")[0] == 0
         with Service(tmp_path, bootstrap, site.topics, *FLAGS) as service:
