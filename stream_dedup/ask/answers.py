@@ -256,6 +256,7 @@ class StatusAnswer(Answer):
 
     version: str
     directory: str
+    of_files: bool = Field(description="Whether the state was made by `stream-dedup dedup`; no service runs on it.")
     running: bool = Field(description="Whether the service answers on its own port (http.host, http.port).")
     ready: bool | None = Field(
         description="Whether it reads its input, or follows it closely, according to /readyz; null if it does not "

@@ -252,6 +252,7 @@ class QueryService(SelfClosing):
         return StatusAnswer(
             version=__version__,
             directory=str(self._directory),
+            of_files=self._from_files,
             running=answered is not None,
             ready=figures.ready,
             not_ready=figures.not_ready,

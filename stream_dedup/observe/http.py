@@ -6,11 +6,13 @@ Knows the four paths; knows nothing of what the values mean.
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingMixIn
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -22,11 +24,53 @@ from stream_dedup.observe.metrics import Metrics
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import HttpSettings
 
+_REQUEST_SECONDS = 10.0  # from the connection to the end of the answer
+_MOST_CONNECTIONS = 64
+
 _recurring_faults = RecurringFaults()
 
 
 class _Server(ThreadingMixIn, WSGIServer):
+    """Gives each connection a thread, and no client the means to use up threads or descriptors of the service.
+
+    A connection ends after `_REQUEST_SECONDS`, however slowly its client goes on; above `_MOST_CONNECTIONS`, the
+    oldest ends at once.
+    """
+
     daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self._lock = threading.Lock()
+        self._begun: dict[socket.socket, float] = {}  # when connections that may go on were accepted, oldest first
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as in the library
+        """Answer a connection in a thread of its own."""
+        with self._lock:
+            self._begun[request] = time.monotonic()
+        self._disconnect(len(self._begun) - _MOST_CONNECTIONS)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401  # as in the library
+        """Close a connection."""
+        with self._lock:
+            self._begun.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Disconnect clients that have taken too long; called twice a second."""
+        with self._lock:
+            latest = time.monotonic() - _REQUEST_SECONDS
+            late = sum(begun < latest for begun in self._begun.values())
+        self._disconnect(late)
+
+    def _disconnect(self, count: int) -> None:
+        """Disconnect the oldest connections; their threads notice that and close them."""
+        with self._lock:
+            for request in [*self._begun][: max(0, count)]:
+                del self._begun[request]
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log a fault outside an answer, such as no thread for it; the library would print its traceback."""
@@ -40,8 +84,6 @@ class _Server6(_Server):
 
 
 class _QuietHandler(WSGIRequestHandler):
-    timeout = 10  # seconds a client may keep a thread waiting
-
     def handle(self) -> None:
         """Answer a request; a client that sends none in time, or goes away, is no fault."""
         with suppress(TimeoutError, ConnectionError):

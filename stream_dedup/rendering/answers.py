@@ -81,7 +81,7 @@ def status_shown(status: StatusAnswer) -> RenderableType:
 
 def _service(status: StatusAnswer) -> str:
     if not status.running:
-        return "none, the state was made from files" if status.files else "does not answer"
+        return "none, the state was made from files" if status.of_files else "does not answer"
     return f"not ready, {status.not_ready}" if status.not_ready else "running"
 
 

@@ -66,7 +66,10 @@ def test_status_tells_how_far_the_state_has_come(invoke: Invoke) -> None:
     told = json.loads(result.stdout)
     assert (told["articles_judged"], told["rate"], told["running"]) == (4, 0.0, False)
     assert told["stream_time"] == "2026-10-15T08:03:00Z"
+    # As after a run over standard input, no file was left unfinished.
+    assert (told["of_files"], told["files"]) == (True, [])
     shown = invoke("status").stdout
+    assert "none, the state was made from files" in shown
     assert "2026-10-15 08:03:00" in shown
     assert re.search(rf"^steps +{told['steps']} *$", shown, re.MULTILINE)
 

@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import socket
+from contextlib import ExitStack
 from email import message_from_bytes
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from stream_dedup.observe.metrics import Metrics
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import HttpSettings
 from stream_dedup.stream.watching.state_meter import StateMeter
+from tests.stream.waiting import wait_until
 
 _KEYS = [number.to_bytes(4, "big") for number in range(1_000)]
 _MEGABYTE = 1 << 20
@@ -338,15 +340,54 @@ def test_request_for_which_there_is_no_thread_is_an_event(
     assert capfd.readouterr() == ("", "")
 
 
+def _connection(monitoring: MonitoringServer) -> socket.socket:
+    place = urlsplit(monitoring.url)
+    return socket.create_connection((place.hostname or "", place.port or 0), timeout=10)
+
+
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost:"])
 def test_client_that_sends_no_whole_request_leaves_nothing_in_the_log(
     sent: bytes, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It is disconnected after a while; the library's own traceback would be no event of the catalogue."""
-    monkeypatch.setattr(http._QuietHandler, "timeout", 0.05)  # noqa: SLF001  # so that a test need not wait as long
-    with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring:
-        place = urlsplit(monitoring.url)
-        with socket.create_connection((place.hostname or "", place.port or 0), timeout=10) as connection:
-            connection.sendall(sent)
-            assert connection.recv(1) == b""
+    monkeypatch.setattr(http, "_REQUEST_SECONDS", 0.05)  # so that a test need not wait as long
+    with (
+        MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring,
+        _connection(monitoring) as connection,
+    ):
+        connection.sendall(sent)
+        assert connection.recv(1) == b""
     assert capfd.readouterr() == ("", "")
+
+
+def test_client_that_drips_its_request_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it goes on, it has no thread and no descriptor of the service for longer."""
+    monkeypatch.setattr(http, "_REQUEST_SECONDS", 0.2)
+    with (
+        MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring,
+        _connection(monitoring) as connection,
+    ):
+        connection.settimeout(0.05)
+
+        def is_over() -> bool:
+            try:
+                connection.sendall(b"G")
+                return connection.recv(1) == b""
+            except TimeoutError:
+                return False
+            except ConnectionError:
+                return True
+
+        wait_until(is_over, "the end of the connection", 10)
+
+
+def test_idle_clients_do_not_use_up_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of too many connections the oldest end, and a probe is still answered."""
+    monkeypatch.setattr(http, "_MOST_CONNECTIONS", 3)
+    with MonitoringServer(HttpSettings(port=0), Metrics(), Health(60)) as monitoring, ExitStack() as opened:
+        idle = [opened.enter_context(_connection(monitoring)) for _ in range(5)]
+        assert _told(monitoring.url, "GET", "/healthz")[0] == b"HTTP/1.0 200 OK"
+        assert [connection.recv(1) for connection in idle[:3]] == [b""] * 3
+        idle[-1].settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            idle[-1].recv(1)

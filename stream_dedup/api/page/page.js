@@ -36,6 +36,10 @@ at("search").addEventListener("submit", (event) => {
   else location.hash = address;
 });
 at("similar").addEventListener("submit", compare);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address names the chosen article
+  at("chosen").focus();
+});
 addEventListener("hashchange", () => choose().then(() => at("chosen").focus()));
 document.addEventListener("visibilitychange", look);
 look();
@@ -131,7 +135,7 @@ function notice(error) {
 }
 
 function tellStateOf(status) {
-  if (!status.running) tell(word("rests"), "");
+  if (!status.running) tell(word(status.of_files ? "ofFiles" : "rests"), "");
   else if (status.ready === false) tell(word("waits", awaited(status.not_ready)), "waits");
   else tell(word("runs"), "well");
 }

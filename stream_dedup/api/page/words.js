@@ -9,7 +9,7 @@ const ENGLISH = {
   compareWith: "Compare with (id)", latest: "Latest links", noLinks: "No links yet.", chosen: "Article", chooseOne:
   "Choose one of the latest links, or search for an id: what was decided, why, and where else the story appeared.",
   similar: "What is a text similar to?", pasteText: "Paste a text. It is compared with all judged articles, and not stored.",
-  source: "source", sourceLabel: "Source", compare: "Compare", runs: "The service is running", waits: "The service is waiting for {0}", rests: "No service answers; its stored state is shown",
+  source: "source", sourceLabel: "Source", compare: "Compare", runs: "The service is running", waits: "The service is waiting for {0}", rests: "No service answers; its stored state is shown", ofFiles: "The state was made from files; no service runs on it",
   noApi: "The API does not answer", wantsToken: "The API needs its token", version: "version {0} · IDF epoch {1} · {2} entries",
   looking: "Looking …", unique: "“{0}” is new: it resembled no known article.", uniqueRelation: "“{0}” counts as unique: {1}.",
   duplicate: "“{0}” is a copy of “{1}”.", duplicateForgotten: "“{0}” is a copy of an article that is no longer known.",
@@ -41,7 +41,7 @@ const CHINESE = {
   compareWith: "与哪一篇比较（id）", latest: "最新链接", noLinks: "还没有链接。", chosen: "文章", chooseOne:
   "选择一条最新链接，或按 id 查询：怎样判定、为什么、同一报道还出现在哪里。",
   similar: "这段文字像什么？", pasteText: "粘贴一段文字：与已判定的全部文章比较，不会被记住。",
-  source: "来源", sourceLabel: "来源", compare: "比较", runs: "服务运行中", waits: "服务在等待：{0}", rests: "服务没有应答，显示的是它已保存的状态",
+  source: "来源", sourceLabel: "来源", compare: "比较", runs: "服务运行中", waits: "服务在等待：{0}", rests: "服务没有应答，显示的是它已保存的状态", ofFiles: "状态由文件生成，没有服务使用它",
   noApi: "API 没有应答", wantsToken: "API 需要令牌", version: "版本 {0} · IDF 纪元 {1} · {2} 个条目",
   looking: "查询中……", unique: "“{0}”是新文章：与已知的都不相像。", uniqueRelation: "“{0}”作为新文章发出：{1}。",
   duplicate: "“{0}”是“{1}”的副本。", duplicateForgotten: "“{0}”是一篇已被遗忘的文章的副本。",

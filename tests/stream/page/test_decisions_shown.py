@@ -60,6 +60,11 @@ def test_link_is_shown_with_both_texts_and_their_differences(page: Watched) -> N
     assert page.page.locator(".words").count() == 2
     assert page.page.evaluate("document.activeElement.id") == "chosen"
     assert page.page.locator("#latest a[aria-current]").inner_text().startswith("near")
+    page.page.locator(".skip").focus()
+    page.page.keyboard.press("Enter")
+    assert page.page.evaluate("document.activeElement.id") == "chosen"
+    expect(page.page.locator(".verdict").first).to_contain_text("“copy” is a copy of “story”.")
+    expect(page.page.get_by_label("Id of an article")).to_have_value("copy")
 
 
 def test_article_is_searched_with_its_cluster_and_timeline(page: Watched) -> None:
