@@ -139,7 +139,7 @@ def _check_heading(heading: Sequence[str]) -> None:
     if len(heading) == 1 and any(mark in heading[0] for mark in _OTHER_MARKS):
         raise CsvError(f"its heading is one column, {heading[0][:_SHOWN]!r}: separate columns by commas")
     try:
-        check_names(heading)
+        check_names(filter(None, heading))  # spreadsheets leave columns without a name behind
         check_paths(set(heading))
     except ColumnsError as error:
         raise CsvError(str(error)) from None

@@ -87,6 +87,16 @@ def test_heading_of_csv_is_the_first_line_that_is_not_blank(tmp_path: Path) -> N
     assert [record.value for record, _ in reader_for(path)(path)] == [b'{"id":"1","body":"a"}']
 
 
+def test_columns_without_a_name_are_no_fault(tmp_path: Path) -> None:
+    """A spreadsheet writes one for each column that was once used, here and there with something in it."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,body,,\r\n1,a,,\r\n2,b,,note\r\n")
+    assert [record.value for record, _ in reader_for(path)(path)] == [
+        b'{"id":"1","body":"a"}',
+        b'{"id":"2","body":"b","":"note"}',
+    ]
+
+
 @pytest.mark.parametrize("mark", "\t;|")
 def test_csv_of_other_marks_than_commas_is_refused(mark: str, tmp_path: Path) -> None:
     """Otherwise each row would be a dead letter for lack of a body."""
