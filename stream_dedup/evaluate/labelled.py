@@ -14,7 +14,6 @@ from stream_dedup.article import Article
 from stream_dedup.scope import name_of
 
 Edit = tuple[str, float | None]  # kind and strength
-_NO_PAIRS: I64 = np.empty((0, 2), np.int64)
 
 
 def in_order(edit: Edit) -> tuple[str, float]:
@@ -82,17 +81,6 @@ class LabelledSet:
         for labelled in self.articles:
             found.setdefault(labelled.story, labelled)
         return list(found.values())
-
-    def positives(self) -> I64:
-        """Return the pairs of indices (first < second) within a cluster, ascending, shape (p, 2)."""
-        numbers = self.clusters()
-        order = np.argsort(numbers, kind="stable")
-        starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
-        groups = np.split(order, starts[1:])
-        pairs = np.concatenate(
-            [_NO_PAIRS, *(group[np.column_stack(np.triu_indices(len(group), 1))] for group in groups)]
-        )
-        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
     def positive_count(self) -> int:
         """Return the number of pairs within a cluster."""

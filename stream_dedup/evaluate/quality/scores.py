@@ -145,9 +145,8 @@ class _Curves:
 
     @classmethod
     def of(cls, tally: Tally) -> "_Curves":
-        right = np.bincount(tally.positives, minlength=BINS + 1)
-        found, true = _at_or_above(tally.pairs), _at_or_above(right)
-        wrong, missed = found - true, len(tally.positives) - true
+        found, true = _at_or_above(tally.pairs), _at_or_above(tally.positives)
+        wrong, missed = found - true, true[0] - true
         return cls(true, wrong, missed, *_ratios(true, wrong, missed))
 
     def at(self, edge: int) -> Score:
@@ -192,9 +191,8 @@ def _at_edge(tally: Tally, curves: _Curves, edge: int) -> ScoresAtThreshold:
 
 def _by_kind(tally: Tally, edge: int) -> tuple[KindRecall, ...]:
     truth = tally.truth
-    known = truth.edit_of >= 0
-    pairs = np.bincount(truth.edit_of[known], minlength=len(truth.edits)).tolist()
-    found = np.bincount(truth.edit_of[known & (tally.positives >= edge)], minlength=len(truth.edits)).tolist()
+    pairs = np.bincount(truth.edit_of, minlength=len(truth.edits)).tolist()
+    found = np.bincount(truth.edit_of[tally.edited >= edge], minlength=len(truth.edits)).tolist()
     counted = zip(truth.edits, pairs, found, strict=True)
     return tuple(KindRecall(kind, strength, of, hits, hits / of) for (kind, strength), of, hits in counted)
 

@@ -1,4 +1,4 @@
-"""How many pairs have which similarity; those of positive pairs are also kept one by one.
+"""How many pairs have which similarity; those of copies and their originals are also kept one by one.
 
 Knows bins of similarity and blocks of pairs; knows nothing of scores.
 """
@@ -24,7 +24,8 @@ class Tally:
         truth: the labels.
         rows: number of articles whose pairs are counted.
         pairs: number of pairs in each bin, of articles of one scope that do not overlap, shape (BINS + 1,).
-        positives: bin of each positive pair, -1 if it is not counted yet, shape (p,).
+        positives: number of these in each bin whose articles are copies of each other, shape (BINS + 1,).
+        edited: bin of each pair of a copy and its original, -1 if it is not counted yet, shape (e,).
         forest: what these pairs connect.
     """
 
@@ -32,13 +33,15 @@ class Tally:
     rows: int
     pairs: I64
     positives: I64
+    edited: I64
     forest: Forest
 
     @classmethod
     def empty(cls, truth: Truth) -> "Tally":
         """Return a tally without pairs."""
-        unknown = np.full(len(truth.positives), -1, np.int64)
-        return cls(truth, 0, np.zeros(BINS + 1, np.int64), unknown, Forest.empty(truth.size))
+        none = np.zeros(BINS + 1, np.int64)
+        unknown = np.full(len(truth.edited), -1, np.int64)
+        return cls(truth, 0, none, none, unknown, Forest.empty(truth.size))
 
     def add(self, start: int, block: F32) -> "Tally":
         """Return the tally with one more block of rows.
@@ -50,17 +53,23 @@ class Tally:
         Raises:
             ValueError: a similarity is not a number between 0 and 1.
         """
-        bins = _binned(block)
-        bins[_of_block(self.truth.overlapping, start, len(bins))] = -1
-        bins[self.truth.scopes != self.truth.scopes[start : start + len(bins), None]] = -1
-        later = np.arange(self.truth.size) > np.arange(start, start + len(bins))[:, None]
+        truth, bins = self.truth, _binned(block)
+        rows = slice(start, start + len(bins))
+        bins[_of_block(truth.overlapping, rows)] = -1
+        bins[truth.scopes != truth.scopes[rows, None]] = -1
+        later = np.arange(truth.size) > np.arange(rows.start, rows.stop)[:, None]
         bins[~later] = -1
-        counted = np.bincount(bins.ravel() + 1, minlength=BINS + 2)[1:]
-        positives = self.positives.copy()
-        first = self.truth.positives[:, 0]
-        at = slice(*np.searchsorted(first, [start, start + len(bins)]))
-        positives[at] = bins[_of_block(self.truth.positives, start, len(bins))]
-        return Tally(self.truth, self.rows + len(bins), self.pairs + counted, positives, self.forest.add(start, bins))
+        copies = bins[truth.clusters == truth.clusters[rows, None]]
+        edited = self.edited.copy()
+        edited[_between(truth.edited, rows)] = bins[_of_block(truth.edited, rows)]
+        return Tally(
+            truth,
+            self.rows + len(bins),
+            self.pairs + _counts(bins.ravel()),
+            self.positives + _counts(copies),
+            edited,
+            self.forest.add(start, bins),
+        )
 
     def merge(self, other: "Tally") -> "Tally":
         """Return the tally of the rows of both, which must have none in common."""
@@ -68,7 +77,8 @@ class Tally:
             self.truth,
             self.rows + other.rows,
             self.pairs + other.pairs,
-            np.maximum(self.positives, other.positives),
+            self.positives + other.positives,
+            np.maximum(self.edited, other.edited),
             self.forest.merge(other.forest),
         )
 
@@ -84,7 +94,17 @@ def _binned(block: F32) -> I16:
     return (block * np.float32(BINS) + np.float32(_ROUNDING)).astype(np.int16)
 
 
-def _of_block(pairs: I64, start: int, rows: int) -> tuple[I64, I64]:
+def _counts(bins: I16) -> I64:
+    """Return how many pairs are in each bin; those in none, -1, do not count."""
+    return np.bincount(bins + 1, minlength=BINS + 2)[1:]
+
+
+def _between(pairs: I64, rows: slice) -> slice:
+    """Return where the pairs are whose first article is a row of a block."""
+    return slice(*np.searchsorted(pairs[:, 0], [rows.start, rows.stop]))
+
+
+def _of_block(pairs: I64, rows: slice) -> tuple[I64, I64]:
     """Return the pairs whose first article is a row of a block, as indices into the block."""
-    first, last = np.searchsorted(pairs[:, 0], [start, start + rows])
-    return pairs[first:last, 0] - start, pairs[first:last, 1]
+    found = pairs[_between(pairs, rows)]
+    return found[:, 0] - rows.start, found[:, 1]

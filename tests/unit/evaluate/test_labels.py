@@ -14,6 +14,7 @@ from stream_dedup.evaluate.label_lines import LabelError
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.labels import read_labelled, write_labelled
 from stream_dedup.settings import FieldSettings, InputSettings
+from tests.unit.evaluate.pairs import positives
 
 _INPUT = InputSettings()
 
@@ -81,7 +82,7 @@ def test_ids_and_clusters_are_those_of_a_scope(tmp_path: Path) -> None:
     """The same id is a different article in each scope; labels refer to articles of their own scope."""
     path = _in_scopes(tmp_path / "a.jsonl", cluster="a", original="a", kind="drop")
     labelled = read_labelled(path, _SCOPED)
-    assert labelled.positives().tolist() == [[0, 1], [2, 3]]
+    assert positives(labelled) == [[0, 1], [2, 3]]
     with pytest.raises(
         LabelError, match="line 2: original is 'c', but there is no article with this id in the scope '甲'"
     ):
@@ -93,7 +94,7 @@ def test_pairs_have_a_scope_where_their_ids_are_of_several(tmp_path: Path) -> No
     articles = _in_scopes(tmp_path / "a.jsonl")
     pairs = write_lines(tmp_path / "pairs.jsonl", {"scope": "乙", "id": "b", "repost_of": "a"})
     labelled = read_labelled(articles, _SCOPED, [pairs])
-    assert (labelled.positives().tolist(), labelled.articles[3].original) == ([[2, 3]], "a")
+    assert (positives(labelled), labelled.articles[3].original) == ([[2, 3]], "a")
     unknown = write_lines(tmp_path / "unknown.jsonl", {"a": "b", "b": "a"})
     with pytest.raises(LabelError, match="a is 'b', but there is no article with this id"):
         read_labelled(articles, _SCOPED, [unknown])
@@ -122,7 +123,7 @@ def test_clusters_of_a_file_are_taken_as_they_are(tmp_path: Path) -> None:
         {"id": "c", "body": "三", "cluster": 7},
         {"id": "d", "body": "四", "cluster": "7"},
     )
-    assert read_labelled(path, _INPUT).positives().tolist() == [[0, 1], [2, 3]]
+    assert positives(read_labelled(path, _INPUT)) == [[0, 1], [2, 3]]
 
 
 def test_pairs_of_a_set_are_those_of_its_clusters() -> None:
@@ -131,7 +132,7 @@ def test_pairs_of_a_set_are_those_of_its_clusters() -> None:
     articles = [LabelledArticle(Article(f"{number}", "正文"), story) for number, story in enumerate(stories)]
     labelled = LabelledSet("set", articles, np.empty((0, 2), np.int64))
     expected = [[a, b] for a, b in combinations(range(60), 2) if stories[a] == stories[b]]
-    assert labelled.positives().tolist() == expected
+    assert positives(labelled) == expected
     assert labelled.positive_count() == len(expected)
     assert [one.article.id for one in labelled.firsts()] == [f"{stories.index(one)}" for one in dict.fromkeys(stories)]
 
@@ -144,7 +145,7 @@ def test_pairs_make_connected_components(tmp_path: Path) -> None:
         {"id": "d", "repost_of": "c", "kind": "drop", "strength": 0.1},
     )
     labelled = read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth])
-    assert labelled.positives().tolist() == [[0, 2], [0, 3], [2, 3]]
+    assert positives(labelled) == [[0, 2], [0, 3], [2, 3]]
     assert [(each.original, each.kind, each.strength) for each in labelled.articles] == [
         (None, "", None),
         (None, "", None),
@@ -165,7 +166,7 @@ def test_several_files_of_pairs_are_joined(tmp_path: Path) -> None:
     truth = write_lines(tmp_path / "truth.jsonl", {"id": "b", "repost_of": "a", "kind": "boiler"})
     natural = write_lines(tmp_path / "natural.jsonl", {"a": "d", "b": "b", "jaccard": 0.9})
     labelled = read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth, natural])
-    assert labelled.positives().tolist() == [[0, 1], [0, 3], [1, 3]]
+    assert positives(labelled) == [[0, 1], [0, 3], [1, 3]]
 
 
 def test_articles_that_name_each_other_overlap_once(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """Quality scores match hand-worked examples and scikit-learn, and can be added up over blocks."""
 
+import pickle
 import random
+import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from functools import reduce
 from itertools import pairwise
@@ -18,6 +21,7 @@ from stream_dedup.article import Article
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.quality import KindRecall, Quality, Tally, Truth, judge
 from stream_dedup.evaluate.quality.tally import BINS
+from tests.unit.evaluate.pairs import positives
 
 _SEEDS = st.integers(0, 10_000)
 
@@ -171,6 +175,73 @@ def test_recall_by_kind_is_of_originals_and_their_copies() -> None:
         KindRecall("drop", 0.3, pairs=1, found=0, recall=0.0),
         KindRecall("punct", None, pairs=1, found=1, recall=1.0),
     )
+
+
+def _labelled_at_random(generator: random.Random, size: int) -> LabelledSet:
+    """Return articles in few clusters of two scopes, some made from others by an edit, and pairs that overlap.
+
+    Some originals are in another cluster or in none, some copies come before their originals, and some articles are
+    each other's originals.
+    """
+    edits = (("drop", 0.1), ("drop", 0.3), ("punct", None), ("", None))
+    articles = []
+    for number in range(size):
+        article = Article(f"{number // 2}", "文", scope="甲乙"[number % 2])
+        original = str(generator.randrange(size)) if generator.random() < 0.8 else None
+        kind, strength = generator.choice(edits) if original else ("", None)
+        articles.append(LabelledArticle(article, str(generator.randrange(3)), original, kind, strength))
+    pairs = sorted(tuple(sorted(generator.sample(range(size), 2))) for _ in range(size))
+    return LabelledSet("random", articles, np.array(pairs))
+
+
+@given(_SEEDS, st.integers(2, 16), st.integers(0, 10))
+def test_counts_are_those_of_the_pairs_one_by_one(seed: int, size: int, tenths: int) -> None:
+    """True and false positives, misses and recall by edit are what a loop over all pairs counts."""
+    generator = random.Random(seed)
+    labelled = _labelled_at_random(generator, size)
+    block = _similarities(size, {(i, k): generator.randrange(11) / 10 for k in range(size) for i in range(k)})
+    skipped, copies = labelled.overlapping.tolist(), positives(labelled)
+    counts: Counter[tuple[bool, bool]] = Counter()
+    made: Counter[tuple[str, float | None]] = Counter()
+    hits: Counter[tuple[str, float | None]] = Counter()
+    for i in range(size):
+        for k in range(i + 1, size):
+            one, other = labelled.articles[i], labelled.articles[k]
+            if [i, k] in skipped or one.article.scope != other.article.scope:
+                continue
+            found, same = bool(block[i, k] >= np.float32(tenths / 10)), [i, k] in copies
+            counts[found, same] += 1
+            ways = (
+                copy.edit for copy, original in ((one, other), (other, one)) if copy.original == original.article.id
+            )
+            edit = next((way for way in ways if way is not None), None)
+            if same and edit is not None:
+                made[edit] += 1
+                hits[edit] += found
+    start = generator.randrange(size)
+    parts = [Tally.empty(Truth.of(labelled)).add(a, block[a:b]) for a, b in ((start, size), (0, start))]
+    result = judge(Tally.merge(*parts), tenths / 10).given
+    score = result.score
+    right, wrong, missed = (counts[answer] for answer in ((True, True), (True, False), (False, True)))
+    assert (score.true_positives, score.false_positives, score.false_negatives) == (right, wrong, missed)
+    assert {(one.kind, one.strength): (one.pairs, one.found) for one in result.kinds} == {
+        edit: (made[edit], hits[edit]) for edit in made
+    }
+
+
+def test_a_large_cluster_takes_no_memory_for_its_pairs() -> None:
+    """Of 1,000 articles in one cluster, neither the truth nor a tally holds anything for each of 499,500 pairs."""
+    articles = [LabelledArticle(Article(str(number), "文"), "one") for number in range(1_000)]
+    labelled = LabelledSet("large", articles, np.empty((0, 2), np.int64))
+    tracemalloc.start()
+    try:
+        truth = Truth.of(labelled)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
+    tally = Tally.empty(truth).add(0, np.ones((1, 1_000), np.float32))
+    assert len(pickle.dumps((truth, tally))) < 500_000
 
 
 def _spread(values: list[float]) -> tuple[Truth, F32]:

@@ -14,6 +14,7 @@ from stream_dedup.evaluate.reposts import RepostSettings
 from stream_dedup.evaluate.source import Source, load_labelled_set
 from stream_dedup.files.readers import FileFormatError
 from stream_dedup.settings import FieldSettings, InputSettings
+from tests.unit.evaluate.pairs import positives
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_labels_are_taken(tmp_path: Path) -> None:
     path = tmp_path / "labelled.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     taken = load_labelled_set(_source(path))
-    assert (taken.made, len(taken.labelled.articles), len(taken.labelled.positives())) == (False, 3, 3)
+    assert (taken.made, len(taken.labelled.articles), len(positives(taken.labelled))) == (False, 3, 3)
 
 
 def test_labels_behind_many_originals_are_taken(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_labels_behind_many_originals_are_taken(tmp_path: Path) -> None:
     path = tmp_path / "labelled.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "c", "body": "七", "cluster": "7"}]))
     taken = load_labelled_set(_source(path))
-    assert (taken.made, taken.labelled.positives().tolist()) == (False, [[7, 1_200]])
+    assert (taken.made, positives(taken.labelled)) == (False, [[7, 1_200]])
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
@@ -99,7 +100,7 @@ def test_pairs_are_labels(articles: Path, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"a": "1", "b": "2"}\n')
     taken = load_labelled_set(_source(articles, pairs))
-    assert (taken.made, taken.labelled.positives().tolist()) == (False, [[1, 2]])
+    assert (taken.made, positives(taken.labelled)) == (False, [[1, 2]])
 
 
 def test_lenient_sets_overlaps_aside(tmp_path: Path, bodies: list[str]) -> None:
