@@ -31,7 +31,7 @@ from stream_dedup.cli.terminal import (
 )
 from stream_dedup.counted import counted
 from stream_dedup.rendering.plain import plain
-from stream_dedup.settings import redacted_flag
+from stream_dedup.settings import EngineSettings, redacted_flag
 from stream_dedup.signals import cleaning_up_on_signals
 
 if TYPE_CHECKING:
@@ -156,12 +156,14 @@ def run_command(
 ) -> None:
     """Run algorithms on labelled articles, or on labelled reposts that it makes from any articles.
 
-    Writes tables (CSV), evaluation.json and report.html. Finished results are kept: the same command resumes the run.
+    The engine's configurations start from your settings. Writes tables (CSV), evaluation.json and report.html.
+    Finished results are kept: the same command resumes the run.
     """
     settings = settings_of(config, flags)
 
     def work() -> None:
         with _extra():
+            from stream_dedup.evaluate.engine import changes
             from stream_dedup.evaluate.replaced import ReplacedOptions
             from stream_dedup.evaluate.runner.folder import OtherRunError
             from stream_dedup.evaluate.runner.plan import Plan
@@ -169,7 +171,8 @@ def run_command(
             from stream_dedup.evaluate.selection import WantedPatterns
             from stream_dedup.evaluate.source import Source, load_labelled_set
         selection = _selected(
-            WantedPatterns(algorithms or (), segmenters or (), features or (), similarities or (), findings=findings)
+            WantedPatterns(algorithms or (), segmenters or (), features or (), similarities or (), findings=findings),
+            settings,
         )
         reposts = _reposts(seed, share, copies, chain, edits)
         taken = _taken(lambda: load_labelled_set(Source(file, settings.input, pairs or (), reposts, limit, lenient)))
@@ -187,6 +190,9 @@ def run_command(
             jobs,
             _command(flags or ()),
         )
+        idle = [change.partition("=")[0] for change in changes(settings) if change not in plan.engine_settings]
+        if idle:
+            errors.print(f"{', '.join(idle)} ignored: no configuration of the engine that is run takes the value")
         try:
             with _usage(OtherRunError), cleaning_up_on_signals(), _bars() as listener:
                 evaluation = evaluate(plan, taken.labelled, results, listener)
@@ -290,18 +296,18 @@ def _listed(subject: Subject | None, wanted: "WantedPatterns") -> Iterator["Tabl
         Subject.OPERATORS: catalogue.operators_table,
     }
     if subject is Subject.ALGORITHMS:
-        yield catalogue.algorithms_table(_selected(wanted))
+        yield catalogue.algorithms_table(_selected(wanted, EngineSettings()))
         return
     for name, table in tables.items():
         if subject in {name, None}:
             yield table()
 
 
-def _selected(wanted: "WantedPatterns") -> "Selection":
+def _selected(wanted: "WantedPatterns", settings: EngineSettings) -> "Selection":
     from stream_dedup.evaluate.selection import selected
 
     with _usage():
-        return selected(wanted)
+        return selected(wanted, settings)
 
 
 def _reposts(seed: int, share: float, copies: float, chain: float, edits: list[str] | None) -> "RepostSettings":
@@ -367,6 +373,9 @@ def _report(evaluation: "Evaluation", results: Path, markdown: Path | None, *, f
     # Before the tables are shown: the reader of standard output may leave early (`| head`).
     write_files(evaluation, results)
     report = write_markdown(evaluation, markdown) if markdown is not None else None
+    if evaluation.engine_settings:
+        changed = ", ".join(evaluation.engine_settings)
+        out.print(plain(f"settings of the engine that are not as shipped: {changed}"), soft_wrap=True)
     for table in tables_on_terminal(evaluation):
         _show(table)
     if findings:

@@ -22,12 +22,18 @@ from stream_dedup.evaluate.quality import KindRecall, ScoresAtThreshold
 from stream_dedup.evaluate.results import ENGINE, AlgorithmInfo, AlgorithmResult, Seconds
 from stream_dedup.scope import name_of
 from stream_dedup.settings import EngineSettings
+from stream_dedup.settings.engine import WeightSettings
+from stream_dedup.settings.kinds import as_property, flattened
 
 BATCH = 512  # articles, as many as in one commit of the service
 # The engine is measured on what it recognises, not on how long it remembers.
 _FOR_EVER = {"window": {"days": 36_500}}
+_PAPER = WeightSettings(profile="paper2020").model_dump()  # and no factor that is set otherwise
 _FEATURE_STAGES = frozenset({"features", "simhash"})
 _SOURCE = "this package"
+SHIPPED = EngineSettings()
+_GROUPS = set(EngineSettings.model_fields)
+_Values = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,50 +42,75 @@ class Configuration:
 
     Attributes:
         named: its name and what a report says about it.
-        about: how it differs from the defaults.
-        groups: the settings that differ, by group and name.
+        about: how it differs from the user's settings.
+        groups: the settings that it sets itself, by group and name.
+        base: the user's settings, which it has otherwise.
     """
 
     named: AlgorithmInfo
     about: str
-    groups: Mapping[str, Mapping[str, Any]]
+    groups: _Values
+    base: EngineSettings
 
     @property
     def settings(self) -> EngineSettings:
         """The complete settings."""
-        return EngineSettings.model_validate({**_FOR_EVER, **self.groups})
+        return _overlaid(_overlaid(self.base, _FOR_EVER), self.groups)
+
+    @property
+    def taken(self) -> list[str]:
+        """The user's changes to the defaults that it has, as `group.name=value`."""
+        own = changes(self.settings)
+        return [change for change in changes(self.base) if change in own]
 
 
-def configurations() -> dict[str, Configuration]:
-    """Return the configurations by name."""
-    made = [
-        _configuration("default", "as shipped"),
-        _configuration("landmarks", "candidates from the landmarks only", simhash={"enabled": False}),
-        _configuration("simhash", "candidates from the SimHash tables only", landmarks={"enabled": False}),
-        _configuration("paper2020", "weights of the 2020 paper", weights={"profile": "paper2020"}),
-        _configuration(
-            "paper2020-simhash",
-            "the same, with candidates from the SimHash tables only",
-            weights={"profile": "paper2020"},
-            landmarks={"enabled": False},
+def configurations(base: EngineSettings = SHIPPED) -> dict[str, Configuration]:
+    """Return the configurations by name.
+
+    Args:
+        base: the user's settings; of a service's whole `Settings`, only the engine's count.
+    """
+    tables = {"simhash": {"enabled": True}, "landmarks": {"enabled": False}}
+    named: dict[str, tuple[str, _Values]] = {
+        "default": ("none: as shipped, unless you set something else", {}),
+        "landmarks": (
+            "candidates from the landmarks only",
+            {"simhash": {"enabled": False}, "landmarks": {"enabled": True}},
         ),
-        _configuration("jieba", "jieba instead of the compiled segmenter", text={"segmenter": "jieba"}),
-        *(_at_threshold(share) for share in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)),
-    ]
-    return {configuration.named.name: configuration for configuration in made}
+        "simhash": ("candidates from the SimHash tables only", tables),
+        "paper2020": ("weights of the 2020 paper", {"weights": _PAPER}),
+        "paper2020-simhash": (
+            "the same, with candidates from the SimHash tables only",
+            {"weights": _PAPER, **tables},
+        ),
+        "jieba": ("jieba instead of the compiled segmenter", {"text": {"segmenter": "jieba"}}),
+        **{f"threshold-{share}": _at_threshold(share) for share in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)},
+    }
+    return {f"{ENGINE}/{name}": _configuration(name, about, groups, base) for name, (about, groups) in named.items()}
 
 
-def _configuration(name: str, about: str, **groups: Mapping[str, Any]) -> Configuration:
-    settings = EngineSettings.model_validate(groups)
+def changes(settings: EngineSettings) -> list[str]:
+    """Return the engine's settings that differ from the defaults, as `group.name=value`."""
+    own, shipped = (dict(flattened(one.model_dump(mode="json", include=_GROUPS))) for one in (settings, SHIPPED))
+    return [f"{name}={as_property(value)}" for name, value in own.items() if value != shipped[name]]
+
+
+def _configuration(name: str, about: str, groups: _Values, base: EngineSettings) -> Configuration:
+    settings = _overlaid(base, groups)
     segmenter, weights = settings.text.segmenter, settings.weights.profile
-    return Configuration(AlgorithmInfo(f"{ENGINE}/{name}", ENGINE, segmenter, weights, _SOURCE), about, groups)
+    named = AlgorithmInfo(f"{ENGINE}/{name}", ENGINE, segmenter, weights, _SOURCE)
+    return Configuration(named, about, groups, _overlaid(base, {}))
 
 
-def _at_threshold(share: float) -> Configuration:
+def _at_threshold(share: float) -> tuple[str, _Values]:
     thresholds = {"near_jaccard": share, "min_containment": share}
-    return _configuration(
-        f"threshold-{share}", f"copies have a Jaccard or containment of {share} or more", verify=thresholds
-    )
+    return f"copies have a Jaccard or containment of {share} or more", {"verify": thresholds}
+
+
+def _overlaid(base: EngineSettings, groups: _Values) -> EngineSettings:
+    """Return the engine's settings with some others, by group and name, in their place."""
+    plain = base.model_dump(include=_GROUPS)
+    return EngineSettings.model_validate({name: {**group, **groups.get(name, {})} for name, group in plain.items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,8 @@ class Evaluation:
         replaced: the experiment of the K-gram study; None if it was not run.
         command: what the user typed.
         version: version of the package.
+        engine_settings: the engine's settings that are not as shipped, as `group.name=value`; a configuration that is
+            about one of them has a value of its own.
     """
 
     articles: SetSummary
@@ -168,6 +170,7 @@ class Evaluation:
     replaced: ReplacementExperiment | None
     command: str
     version: str
+    engine_settings: tuple[str, ...] = ()
 
     def result(self, name: str) -> AlgorithmResult | None:
         """Return the result of an algorithm; None if it has none."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from stream_dedup.evaluate.algorithm import Algorithm, Segmenter
-from stream_dedup.evaluate.engine import Configuration, configurations
+from stream_dedup.evaluate.engine import SHIPPED, Configuration, configurations
 from stream_dedup.evaluate.findings import algorithms_for_findings
 from stream_dedup.evaluate.registry import algorithms, check_patterns, select
 from stream_dedup.evaluate.segmenters import segmenters
 from stream_dedup.evaluate.studies import GRAM_LENGTHS
+from stream_dedup.settings import EngineSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,18 @@ class Selection:
         ]
 
 
-def selected(wanted: WantedPatterns) -> Selection:
+def selected(wanted: WantedPatterns, settings: EngineSettings = SHIPPED) -> Selection:
     """Return what the user asks for; by default, the default algorithms and all configurations of the engine.
+
+    Args:
+        wanted: patterns.
+        settings: those that the configurations start from.
 
     Raises:
         ValueError: a pattern matches nothing; the message names what is close to it.
     """
     cutters = segmenters()
-    every, engines = algorithms(cutters), configurations()
+    every, engines = algorithms(cutters), configurations(settings)
     check_patterns(wanted.algorithms, [*engines, *every], "algorithm")
     patterns = [pattern for pattern in wanted.algorithms if _matching(every, [pattern])]
     chosen: dict[str, Algorithm] = {}

@@ -217,12 +217,13 @@ def as_text(value: object) -> object:
     """Turn a client's properties into text, as in the environment and flags; list items are joined with commas."""
     if not isinstance(value, Mapping):
         return value
-    return {name: _as_property(item) for name, item in value.items()}
+    return {name: as_property(item) for name, item in value.items()}
 
 
-def _as_property(value: object) -> str:
+def as_property(value: object) -> str:
+    """Return a value as text, as in the environment and flags."""
     if isinstance(value, list):
-        return ",".join(map(_as_property, value))
+        return ",".join(map(as_property, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

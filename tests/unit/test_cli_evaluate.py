@@ -83,6 +83,39 @@ def test_options_of_reposts_are_told_where_none_are_made(invoke: Invoke, article
     assert "ignored" not in invoke("run", articles, *run[:-1], tmp_path / "made", *options).stderr
 
 
+@pytest.mark.slow
+def test_engine_runs_with_the_settings_of_the_user(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Of a file and of flags; each report names them, and a note those that no configuration takes."""
+    (tmp_path / "settings.toml").write_text("[verify]\nmin_grams = 12\n[window]\ndays = 7\n")
+    settings = ("--config", tmp_path / "settings.toml", "-s", "verify.near_jaccard=0.95")
+    out = tmp_path / "out"
+    run = ("run", articles, "-o", out, "--replaced", 0, *settings, "--markdown", out)
+    result = invoke(*run, "-a", "engine/default", "-a", "engine/threshold-0.4", "-j", 2)
+    assert result.exit_code == 0, result.output
+    evaluation = json.loads((out / "evaluation.json").read_bytes())
+    thresholds = {one["named"]["name"]: one["given"]["score"]["threshold"] for one in evaluation["measured"]}
+    assert thresholds == {"engine/default": 0.95, "engine/threshold-0.4": 0.4}
+    told = ["verify.near_jaccard=0.95", "verify.min_grams=12"]
+    assert evaluation["engine_settings"] == told
+    assert "window.days ignored: no configuration of the engine that is run takes the value" in _plain(result)
+    for shown in (result.stdout, (out / "report.html").read_text(), (out / "report.md").read_text()):
+        assert all(change in shown for change in told)
+        assert "not as shipped" in shown
+    assert "not as shipped" in invoke("report", out).stdout
+
+
+def test_settings_of_the_engine_are_told_where_they_have_no_effect(
+    invoke: Invoke, articles: Path, tmp_path: Path
+) -> None:
+    """A note names those that have been changed if no configuration of the engine is run; otherwise there is none."""
+    run = ("run", articles, "-a", "chars/5-grams/jaccard", "--replaced", 0, "-j", 1, "-o", tmp_path / "out")
+    changed = invoke(*run, "-s", "verify.near_jaccard=0.95", "-s", "window.days=7")
+    assert changed.exit_code == 0
+    assert "verify.near_jaccard, window.days ignored: " in _plain(changed)
+    assert "shipped" not in changed.stdout
+    assert "ignored" not in invoke(*run, "-s", "input.fields.title=title").stderr
+
+
 def test_command_is_kept_without_secrets(
     invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

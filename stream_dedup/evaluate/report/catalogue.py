@@ -42,7 +42,7 @@ def similarities_table() -> Table:
 def engine_table() -> Table:
     """Return the configurations of the engine."""
     rows = [(name, one.about) for name, one in configurations().items()]
-    return Table("engine", "The engine", (Column("algorithm"), Column("difference from the defaults")), rows)
+    return Table("engine", "The engine", (Column("algorithm"), Column("difference from your settings")), rows)
 
 
 def operators_table() -> Table:

@@ -43,7 +43,7 @@ def _line_of_engine(evaluation: Evaluation) -> Line | None:
 
 
 def best_of_families(evaluation: Evaluation) -> list[AlgorithmResult]:
-    """Return the best algorithm of each family, the best family first; for the engine, its defaults."""
+    """Return the best algorithm of each family, the best family first; for the engine, the user's settings."""
     best: dict[str, AlgorithmResult] = {}
     default = evaluation.result(f"{ENGINE}/default")
     if default is not None:

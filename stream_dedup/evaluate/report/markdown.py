@@ -45,6 +45,9 @@ def _report(evaluation: Evaluation, plots: Sequence[Plot]) -> Iterator[str]:
         f"{articles.overlapping:,} more pairs overlap and count neither for nor against. "
         f"Made by `{evaluation.command}`, version {evaluation.version}.\n"
     )
+    if evaluation.engine_settings:
+        changed = ", ".join(f"`{change}`" for change in evaluation.engine_settings)
+        yield f"Settings of the engine that are not as shipped: {changed}.\n"
     yield from markdown_table(algorithms_table(evaluation))
     for plot in plots:
         if plot.name.startswith("thresholds"):

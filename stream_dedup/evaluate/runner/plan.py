@@ -49,6 +49,11 @@ class Plan:
     jobs: int = 0
     command: str = ""
 
+    @property
+    def engine_settings(self) -> tuple[str, ...]:
+        """The user's changes to the engine's defaults that any of the configurations has, as `group.name=value`."""
+        return tuple(dict.fromkeys(change for one in self.configurations.values() for change in one.taken))
+
     def threshold_of(self, algorithm: Algorithm) -> float:
         """Return the similarity at or above which a pair counts as copies."""
         return algorithm.threshold if self.threshold is None else self.threshold

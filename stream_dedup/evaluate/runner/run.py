@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from stream_dedup.arrays import F32
+from stream_dedup.engine.comparability import comparability
 from stream_dedup.evaluate.algorithm import NotAvailable
 from stream_dedup.evaluate.labelled import LabelledSet, in_order
 from stream_dedup.evaluate.replaced import long_texts, replacement_experiment
@@ -99,8 +100,15 @@ class _Run:
         pending = [AlgorithmWithoutResult(self._named(name), _NOT_DONE, failed=False) for name in self._pending()]
         unmeasured = sorted([*self._unmeasured.values(), *pending], key=lambda one: one.named.name)
         measured = sorted(self._measured.values(), key=lambda one: (-one.best.score.f1, one.named.name))
-        summary = summary_of(self._labelled, self._folder.digest)
-        return Evaluation(summary, tuple(measured), tuple(unmeasured), self._replaced, self._plan.command, __version__)
+        return Evaluation(
+            summary_of(self._labelled, self._folder.digest),
+            tuple(measured),
+            tuple(unmeasured),
+            self._replaced,
+            self._plan.command,
+            __version__,
+            self._plan.engine_settings,
+        )
 
     def _take_kept(self) -> None:
         for name in self._pending():
@@ -112,7 +120,9 @@ class _Run:
         """Return a digest of everything that the result of an algorithm depends on."""
         configuration = self._plan.configurations.get(name)
         if configuration is not None:
-            return digest_of(name, configuration.settings.model_dump(mode="json"), digest_of_code())
+            settings = configuration.settings
+            # Of the user's word lists, the settings have only the paths.
+            return digest_of(name, settings.model_dump(mode="json"), comparability(settings), digest_of_code())
         algorithm = self._plan.algorithms[name]
         threshold, versions = self._plan.threshold_of(algorithm), self._versions(algorithm.segmenter)
         return digest_of(name, threshold, versions, digest_of_code())

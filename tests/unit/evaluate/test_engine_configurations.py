@@ -1,5 +1,6 @@
 """The engine as an algorithm: it is called as the service calls it, and scored by its clusters."""
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,11 +9,12 @@ import pytest
 
 from stream_dedup.article import Article
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.evaluate.engine import ask, configurations, measure_engine
+from stream_dedup.evaluate.engine import ask, changes, configurations, measure_engine
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.runner.run import summary_of
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.settings import EngineSettings
+from stream_dedup.settings import EngineSettings, Settings
+from stream_dedup.settings.kinds import flattened
 
 _DAY_MS = 86_400_000
 
@@ -83,11 +85,52 @@ def test_overlapping_links_do_not_count(bodies: list[str]) -> None:
 
 
 def test_configurations_differ_in_what_they_say() -> None:
-    """Each configuration is valid and differs from the defaults only in the groups it names."""
+    """Each configuration is valid, has the settings it names, and differs from the defaults in no other."""
+    shipped = dict(flattened(EngineSettings().model_dump()))
     for name, configuration in configurations().items():
-        default, own = EngineSettings().model_dump(), configuration.settings.model_dump()
-        changed = {group for group in own if own[group] != default[group]} - {"window"}
-        assert changed == set(configuration.groups), name
+        own, named = dict(flattened(configuration.settings.model_dump())), dict(flattened(configuration.groups))
+        assert own == shipped | {"window.days": 36_500} | named, name
+        assert (own != shipped | {"window.days": 36_500}) == (name != "engine/default"), name
+
+
+def test_configurations_start_from_the_settings_of_the_user() -> None:
+    """Each has them all, except for those that it is about, which are as its name says, and for the window."""
+    given = {
+        "verify": {"near_jaccard": 0.95, "min_grams": 20},
+        "weights": {"noun": 2.0},
+        "landmarks": {"enabled": False, "cap": 32},
+        "text": {"segmenter": "rjieba"},
+        "window": {"days": 7},
+    }
+    made = configurations(Settings.model_validate({**given, "kafka": {"sasl.password": "hunter"}}))
+    plain = {name.partition("/")[2]: one.settings for name, one in made.items()}
+    assert {(one.verify.min_grams, one.landmarks.cap, one.window.days) for one in plain.values()} == {(20, 32, 36_500)}
+    default, threshold = plain["default"], plain["threshold-0.3"]
+    assert (default.verify.near_jaccard, default.weights.noun, default.text.segmenter) == (0.95, 2.0, "rjieba")
+    assert (default.simhash.enabled, default.landmarks.enabled) == (True, False)
+    assert (threshold.verify.near_jaccard, threshold.verify.min_containment) == (0.3, 0.3)
+    assert (plain["landmarks"].simhash.enabled, plain["landmarks"].landmarks.enabled) == (False, True)
+    assert plain["paper2020"].weights == EngineSettings.model_validate({"weights": {"profile": "paper2020"}}).weights
+    assert plain["jieba"].text.segmenter == "jieba"
+    assert made["engine/default"].named.segmenter == "rjieba"
+    assert b"hunter" not in pickle.dumps(made)
+
+
+def test_changes_are_told_as_flags() -> None:
+    """What differs from the defaults, and which of it a configuration has."""
+    settings = EngineSettings.model_validate(
+        {
+            "verify": {"near_jaccard": 0.95, "same_url": False, "duplicates": "exact,near"},
+            "window": {"days": 7},
+            "simhash": {"tables": 4},
+        }
+    )
+    told = ["verify.near_jaccard=0.95", "verify.duplicates=exact,near", "verify.same_url=false"]
+    assert changes(settings) == [*told, "window.days=7.0"]
+    made = configurations(settings)
+    assert made["engine/default"].taken == told
+    assert made["engine/threshold-0.3"].taken == told[1:]
+    assert not any(one.taken for one in configurations().values())
 
 
 def test_thresholds_are_those_of_their_names() -> None:

@@ -8,18 +8,21 @@ import numpy as np
 import pytest
 
 from stream_dedup.article import Article
-from stream_dedup.evaluate.engine import configurations
+from stream_dedup.evaluate.engine import Configuration, configurations
 from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.labels import read_labelled, write_labelled
 from stream_dedup.evaluate.replaced import ReplacedOptions
 from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
-from stream_dedup.evaluate.results import Evaluation
+from stream_dedup.evaluate.results import AlgorithmResult, Evaluation
 from stream_dedup.evaluate.runner import run as run_module
 from stream_dedup.evaluate.runner.folder import OtherRunError, kept_evaluation
 from stream_dedup.evaluate.runner.plan import Plan
 from stream_dedup.evaluate.runner.run import evaluate
-from stream_dedup.settings import FieldSettings, InputSettings
+from stream_dedup.evaluate.runner.tasks import WorkerFiles
+from stream_dedup.evaluate.runner.workers import Job
+from stream_dedup.settings import EngineSettings, FieldSettings, InputSettings
 from tests.unit.evaluate.fakes import CALLS, FIVE, Broken, Letters, Table, five
+from tests.unit.evaluate.made import measured
 
 Run = Callable[[Plan], Evaluation]
 
@@ -306,6 +309,42 @@ def test_engine_is_measured_beside_others(run: Run) -> None:
     assert measured is not None
     assert measured.swept is None
     assert measured.given.score.precision == 1.0
+
+
+def _asked(asked: list[EngineSettings]) -> Callable[[WorkerFiles, Configuration], Job[AlgorithmResult]]:
+    """Return a job that records the settings with which an engine would be asked."""
+
+    def asking(_: WorkerFiles, configuration: Configuration) -> Job[AlgorithmResult]:
+        asked.append(configuration.settings)
+        yield []
+        return measured(configuration.named.name, swept=False)
+
+    return asking
+
+
+def test_results_of_other_engine_settings_are_kept_apart(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run has the results of its own settings, which its report names, and computes only those it lacks."""
+    asked: list[EngineSettings] = []
+    monkeypatch.setattr(run_module, "asking", _asked(asked))
+    for near_jaccard, told, count in ((0.33, (), 1), (0.95, ("verify.near_jaccard=0.95",), 2), (0.33, (), 2)):
+        settings = EngineSettings.model_validate({"verify": {"near_jaccard": near_jaccard}})
+        evaluation = run(_plan(configurations={"engine/default": configurations(settings)["engine/default"]}))
+        assert (evaluation.engine_settings, len(asked)) == (told, count)
+    assert [one.verify.near_jaccard for one in asked] == [0.33, 0.95]
+
+
+def test_another_word_in_a_list_of_the_user_computes_anew(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings name only the file."""
+    asked: list[EngineSettings] = []
+    monkeypatch.setattr(run_module, "asking", _asked(asked))
+    words = tmp_path / "words.txt"
+    settings = EngineSettings.model_validate({"text": {"stop_words": words}})
+    for content in ("的", "的", "了"):
+        words.write_text(content, encoding="utf-8")
+        run(_plan(configurations={"engine/default": configurations(settings)["engine/default"]}))
+    assert len(asked) == 2
 
 
 def test_replaced_characters_are_measured_once(run: Run) -> None:
