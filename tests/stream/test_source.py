@@ -3,6 +3,7 @@
 Knows the group and offsets; knows nothing of decisions.
 """
 
+import math
 import threading
 import time
 from collections.abc import Iterator, MutableMapping
@@ -485,6 +486,55 @@ def test_partition_that_lost_its_end_is_read_on_there(hasty: KafkaBroker) -> Non
         assert _read(source, after, _PIECE) == list(range(end + _PIECE, end + 2 * _PIECE))
         assert _losses(logged)[1:] == [(end + 2 * _PIECE, end + _PIECE)]
         assert not source.holds(ahead)
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_loss_of_what_is_committed_is_not_forgotten(hasty: KafkaBroker, *, committed: bool) -> None:
+    """The end is lost to before the state's position, while messages are under way, or amid their commit."""
+    topics, half = named_topics(), _PIECE // 2
+    create_topic(hasty.bootstrap, topics.input)
+    for _ in range(4):
+        produce(hasty.bootstrap, topics.input, _numbered(half))
+    place = (topics.input, 0)
+    with closing(Source(_settings(hasty.bootstrap, topics), {place: 0})) as source, capture_logs() as logged:
+        first, ahead, after = source.batch(), source.batch(), source.batch()
+        _read(source, first, _PIECE)
+        source.advance(first, source.positions_after(first))
+        _read(source, ahead, _PIECE)
+        behind = source.positions_after(ahead)
+        lose_end(hasty, topics.input, half)
+        produce(hasty.bootstrap, topics.input, _numbered(3 * _PIECE))
+        read_until(source, after, lambda: bool(_losses(logged)), _TURN_SECONDS)
+        assert _losses(logged) == [(2 * _PIECE, half)]
+        assert not source.holds(ahead)
+        if committed:
+            source.advance(ahead, behind)
+        assert source.unrecorded() == {place: half}
+        assert source.rewind()
+        again = source.batch()
+        assert _read(source, again, _PIECE) == list(range(half, half + _PIECE))
+        assert source.holds(again)
+        source.advance(again, source.positions_after(again))
+        assert source.unrecorded() == {}
+        assert source.positions_after(source.batch()) == {}
+
+
+def test_topic_that_was_made_anew_with_more_partitions_ends_the_reading(bootstrap: str) -> None:
+    """Those that stay would be read on at the old topic's offsets, under the new one's identity."""
+    topics, identities = named_topics(), dict[str, int]()
+    create_topic(bootstrap, topics.input)
+    produce(bootstrap, topics.input, _numbered(1))
+    identities[topics.input] = 7
+    settings = _settings(bootstrap, topics, "kafka.topic.metadata.refresh.interval.ms=100")
+    with closing(Source(settings, {}, lambda _: identities)) as source:
+        batch = source.batch()
+        _read(source, batch, 1)
+        source._look_at = math.inf  # noqa: SLF001  # the group hands out the new partition before the next look
+        identities[topics.input] = 8
+        add_partitions(bootstrap, topics.input, 2)
+        with pytest.raises(BrokerError, match="deleted and recreated"):
+            _read(source, batch, 2)
+        assert source.unrecorded() == {(topics.input, IDENTITY): 7}
 
 
 def test_what_is_held_back_is_read_again_as_far_as_it_is_left(hasty: KafkaBroker) -> None:

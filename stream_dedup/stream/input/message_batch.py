@@ -20,7 +20,8 @@ class MessageBatch:
         due: when their commit is due, by `time.monotonic`; None while there are none.
         newest: offset of the last message by partition.
         last: the last message itself, by partition.
-        moved: whether one of their partitions has since been revoked or assigned again, or has lost what was read.
+        moved: whether one of their partitions has since been revoked or assigned again.
+        lost: partitions that have lost some of them since: other messages have, or get, their offsets.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -29,6 +30,7 @@ class MessageBatch:
     newest: dict[Place, int] = field(default_factory=dict)
     last: dict[Place, Message] = field(default_factory=dict)
     moved: bool = False
+    lost: set[Place] = field(default_factory=set)
 
     def positions(self) -> dict[Place, int]:
         """Return the offset after the last message, by topic and partition."""

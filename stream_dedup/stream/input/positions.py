@@ -31,7 +31,7 @@ class InputPositions:
         self._positions = dict(positions)
         self._unrecorded: dict[Place, int] = {}  # identities and reset positions that the state has not recorded yet
         self._recording: dict[Place, int] = {}  # those being recorded
-        self._begun: dict[Place, int] = {}  # first positions that the state has not recorded yet
+        self._begun: dict[Place, int] = {}  # where partitions begin or go on, which the state has not recorded yet
         self._identify = identify
         self._first_offset = first_offset
 
@@ -56,12 +56,8 @@ class InputPositions:
         # A position of 0 means the oldest message still in the topic, whatever its offset.
         return self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
 
-    def resume_at(self, place: Place, offset: int) -> None:
-        """Note that a partition is resumed at another offset."""
-        self._positions[place] = offset
-
     def begin_at(self, offsets: Mapping[Place, int]) -> None:
-        """Note where partitions begin in which the state has no position; it is to record that before any message."""
+        """Note where partitions begin, or go on after a loss; the state is to record that before any message."""
         self._positions |= offsets
         self._begun |= offsets
 
@@ -87,18 +83,22 @@ class InputPositions:
         # Topics found to be recreated since then keep their reset positions.
         self._positions |= {place: offset for place, offset in positions.items() if place not in self._unrecorded}
 
-    def take_up(self, places: set[Place], under_way: set[Place]) -> None:
+    def take_up(self, places: set[Place], under_way: set[Place], held: set[Place]) -> None:
         """Note the topic identities of some partitions, and start topics over whose identity has changed.
 
         Args:
             places: partitions to be read.
             under_way: further partitions, from which messages were read.
+            held: further partitions, which are being read.
 
         Raises:
             KafkaException: the broker does not report them.
+            BrokerError: one of the topics has changed while partitions of it were being read: these would be read on.
         """
         news = identity_updates(self._identify({topic for topic, _ in places}), self._positions, places | under_way)
         anew = {topic for topic, partition in news.keys() & self._positions.keys() if partition == IDENTITY}
+        for topic in sorted(anew & {topic for topic, _ in held}):
+            raise _made_anew(topic)
         for topic in sorted(anew):
             log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
         self._positions |= news
@@ -119,6 +119,8 @@ class InputPositions:
             if known is None:
                 self._positions[topic, IDENTITY] = self._unrecorded[topic, IDENTITY] = identity
             elif known != identity:
-                raise BrokerError(
-                    f"topic {topic} was deleted and recreated: restart the service to read it from its beginning"
-                )
+                raise _made_anew(topic)
+
+
+def _made_anew(topic: str) -> BrokerError:
+    return BrokerError(f"topic {topic} was deleted and recreated: restart the service to read it from its beginning")

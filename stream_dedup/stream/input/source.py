@@ -103,7 +103,7 @@ class Source:
         self._topics: list[str] = []
         self._elsewhere: set[Place] = set()  # partitions that another member had at the last look
         self._recurring_faults = RecurringFaults()
-        self._fault: KafkaError | None = None
+        self._fault: BrokerError | None = None
         self._polled_at = time.monotonic()
         self.assigned: set[Place] = set()
         self.rebalances = 0
@@ -203,7 +203,10 @@ class Source:
             pass
 
     def holds(self, batch: MessageBatch) -> bool:
-        """Tell whether this process has held the batch's partitions ever since they were read."""
+        """Tell whether this process has held the partitions ever since the batch was read, and has lost none of it."""
+        return self._stayed(batch) and not batch.lost
+
+    def _stayed(self, batch: MessageBatch) -> bool:
         # A partition that was revoked and assigned again is read from the state's position again.
         return not batch.moved and batch.newest.keys() <= self.assigned
 
@@ -235,7 +238,8 @@ class Source:
             positions: what `positions_after` returned: the state's positions now.
         """
         self._batches.remove(batch)
-        self.mark_recorded(positions)
+        # A partition that has lost its end meanwhile goes on before it, which is still to be recorded.
+        self.mark_recorded({place: offset for place, offset in positions.items() if place not in batch.lost})
         self._committed_ms |= {place: timestamp_of(message) for place, message in batch.last.items()}
         if batch.moved:
             self._read_on(batch.newest.keys())
@@ -260,7 +264,7 @@ class Source:
         try:
             self._read_from({place: self._positions.offset_of(place) for place in again}, keep=False)
         except KafkaException as error:
-            self._fault = error.args[0]
+            self._fault = _not_started(error)
 
     def rewind(self) -> bool:
         """Go back to the first uncommitted message in each partition; return whether that was possible.
@@ -272,12 +276,13 @@ class Source:
         """
         # The group may have continued without this process: it rejoins, and learns what it still holds.
         self._look_in()
-        if not all(map(self.holds, self._batches)):
+        if not all(map(self._stayed, self._batches)):
             return False
         firsts: dict[Place, int] = {}
         for batch in self._batches:
             for message in batch.messages:
                 firsts.setdefault(place_of(message), offset_of(message))
+        firsts |= {place: self._positions.position(place) for batch in self._batches for place in batch.lost}
         self._order.clear(firsts)
         try:
             for place, offset in firsts.items():
@@ -339,7 +344,7 @@ class Source:
         self._polled_at = time.monotonic()
         self._hold(arrived)
         if self._fault is not None:
-            raise BrokerError(f"cannot start to read the assigned partitions: {self._fault.str()}")
+            raise self._fault
         added = self._add(batch, self._order.take(most, lambda place: self._coming(place) != 0))
         self._order.keep_pace()
         return max(len(arrived), added) == most
@@ -409,10 +414,11 @@ class Source:
             log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
             if lost := goes_on < read_to:
                 # What was read after it and is not committed has offsets that now belong to other messages.
-                self._spoil({place})
+                for batch in self._batches:
+                    batch.lost |= {place} & batch.newest.keys()
                 if held:
                     goes_on = max(first, min(goes_on, offset_of(held.first)))
-            self._positions.resume_at(place, goes_on)
+            self._positions.begin_at({place: goes_on})
             self._read_from({place: goes_on}, keep=not lost)
         except KafkaException as error:
             raise BrokerError(f"cannot read {place[0]}: {told}, and then: {error.args[0].str()}") from None
@@ -426,19 +432,15 @@ class Source:
         self._order.begin(offsets, keep=keep)
 
     def _move(self, places: set[Place]) -> None:
-        """Note that partitions were revoked or assigned."""
+        """Note that partitions were revoked or assigned: nothing read from them before is committed as it is."""
         self.rebalances += 1
-        self._spoil(places)
-
-    def _spoil(self, places: set[Place]) -> None:
-        """Make sure that nothing read from some partitions is committed as it is."""
         for batch in self._batches:
             batch.moved |= not places.isdisjoint(batch.newest)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = {(partition.topic, partition.partition) for partition in partitions}
         try:
-            self._positions.take_up(places, self._under_way())
+            self._positions.take_up(places, self._under_way(), self.assigned - places)
             if self._from_end:
                 # As numbers, which the state records: else the next start would skip what arrives until then.
                 added = self._positions.added(places)  # all that is in them is new
@@ -449,7 +451,10 @@ class Source:
             consumer.incremental_assign(partitions)
         except KafkaException as error:
             # An exception would be lost in a callback: `take` raises it instead.
-            self._fault = error.args[0]
+            self._fault = _not_started(error)
+            return
+        except BrokerError as error:
+            self._fault = error
             return
         # A group that is new, or whose offsets were lost, has none for a partition that gets no messages. For the
         # partitions under way it may already have the offsets that are being committed. What the state has not recorded
@@ -486,6 +491,10 @@ class Source:
         self._order.end(places)
         self.assigned -= places
         log.info("partitions_revoked", partitions=_named(partitions))
+
+
+def _not_started(error: KafkaException) -> BrokerError:
+    return BrokerError(f"cannot start to read the assigned partitions: {error.args[0].str()}")
 
 
 def _named(partitions: list[TopicPartition]) -> list[str]:
