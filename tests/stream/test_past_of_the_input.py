@@ -10,17 +10,22 @@ from confluent_kafka import Consumer, TopicPartition
 from structlog.testing import capture_logs
 
 from stream_dedup.settings import load_settings
+from stream_dedup.stream.input import history as history_
 from stream_dedup.stream.input.history import History
 from tests.stream.messages import Incoming, produce
 from tests.stream.topics import create_topic, delete_records, named_topics
 
 _MESSAGES, _MESSAGE_BYTES = 400, 10_000
-_AHEAD_KB = 100  # that the client reads ahead, a fortieth of all
+# A fortieth of all: what is read at once, and what the client reads ahead.
+_AT_ONCE, _AHEAD_KB = 10, 100
 
 
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
-def test_messages_that_are_deleted_while_it_is_read_do_not_end_it(bootstrap: str, reset: str) -> None:
+def test_messages_that_are_deleted_while_it_is_read_do_not_end_it(
+    bootstrap: str, reset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is left up to the group's offset is read, wherever a new group would begin: else it came out again."""
+    monkeypatch.setattr(history_, "_READ_MESSAGES", _AT_ONCE)
     topics = named_topics()
     create_topic(bootstrap, topics.input)
     produce(bootstrap, topics.input, [Incoming(b"x" * _MESSAGE_BYTES)] * _MESSAGES)
@@ -33,7 +38,7 @@ def test_messages_that_are_deleted_while_it_is_read_do_not_end_it(bootstrap: str
             f"kafka.consumer.auto.offset.reset={reset}",
             "kafka.consumer.message.max.bytes=50000",
             *(f"kafka.consumer.{name}={_AHEAD_KB * (1 if 'kbytes' in name else 1_000)}" for name in sizes),
-            "commit.articles=10",
+            f"commit.articles={_AT_ONCE}",
         )
     )
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as consumer:
