@@ -13,9 +13,9 @@ from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings
 from stream_dedup.stream.input.time_order import TimeOrder
 from stream_dedup.stream.kafka.clients import (
-    TRUNCATED,
     BrokerError,
     consumer_properties,
+    end_at_loss,
     is_transient,
     make_consumer,
     reading_error,
@@ -176,9 +176,7 @@ class History:
         if place not in self._ends:
             return
         first, end = watermarks(self._consumer, TopicPartition(*place), self._patience)
-        if truncated := TRUNCATED.search(told):
-            end = int(truncated[1])  # others have arrived after it in the meantime
-        read_to, stop = self._next[place], min(end, self._ends[place])
+        read_to, stop = self._next[place], min(end_at_loss(told, end), self._ends[place])
         goes_on = min(max(first, read_to), stop)
         log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
         places = offsets_of({place: goes_on})

@@ -28,10 +28,10 @@ from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.positions import Identify, InputPositions
 from stream_dedup.stream.input.time_order import TimeOrder
 from stream_dedup.stream.kafka.clients import (
-    TRUNCATED,
     BrokerError,
     OnStatistics,
     consumer_properties,
+    end_at_loss,
     is_transient,
     make_consumer,
     reading_error,
@@ -402,15 +402,14 @@ class Source:
         if place not in self.assigned:
             return
         self._positions.check(self.assigned)
-        under_way = [batch.newest[place] + 1 for batch in self._batches if place in batch.newest and not batch.moved]
+        sound = (batch for batch in self._batches if not batch.moved and place not in batch.lost)
+        under_way = [batch.newest[place] + 1 for batch in sound if place in batch.newest]
         if held := self._order.held(place):
             under_way.append(offset_of(held.last) + 1)
         read_to = max(offset, self._positions.position(place), *under_way, 0)
         try:
             first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
-            if truncated := TRUNCATED.search(told):
-                end = int(truncated[1])  # others have arrived after it in the meantime
-            goes_on = max(first, min(read_to, end))
+            goes_on = max(first, min(read_to, end_at_loss(told, end)))
             log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
             if lost := goes_on < read_to:
                 # What was read after it and is not committed has offsets that now belong to other messages.

@@ -138,6 +138,17 @@ class PropertyError(SettingsError):
         super().__init__("\n".join([*faults.values(), *([other] if other else [])]))
 
 
+def end_at_loss(told: str, end: int) -> int:
+    """Return where a partition ended when a client missed its next message.
+
+    Args:
+        told: the client's error message, which says so if a new leader's log is shorter.
+        end: where it ends now: others may have arrived in the meantime.
+    """
+    truncated = TRUNCATED.search(told)
+    return int(truncated[1]) if truncated else end
+
+
 def is_transient(error: KafkaError) -> bool:
     """Tell whether a consumer recovers from an error by itself."""
     return not error.fatal() and (error.code() in _PASSING or error.retriable())
