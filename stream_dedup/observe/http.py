@@ -48,7 +48,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         """Answer a connection in a thread of its own."""
         with self._lock:
             self._begun[request] = time.monotonic()
-        self._disconnect(len(self._begun) - _MOST_CONNECTIONS)
+            self._disconnect([*self._begun][:-_MOST_CONNECTIONS])
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:  # noqa: ANN401  # as in the library
@@ -59,18 +59,16 @@ class _Server(ThreadingMixIn, WSGIServer):
 
     def service_actions(self) -> None:
         """Disconnect clients that have taken too long; called twice a second."""
+        latest = time.monotonic() - _REQUEST_SECONDS
         with self._lock:
-            latest = time.monotonic() - _REQUEST_SECONDS
-            late = sum(begun < latest for begun in self._begun.values())
-        self._disconnect(late)
+            self._disconnect([request for request, begun in self._begun.items() if begun < latest])
 
-    def _disconnect(self, count: int) -> None:
-        """Disconnect the oldest connections; their threads notice that and close them."""
-        with self._lock:
-            for request in [*self._begun][: max(0, count)]:
-                del self._begun[request]
-                with suppress(OSError):
-                    request.shutdown(socket.SHUT_RDWR)
+    def _disconnect(self, requests: Iterable[socket.socket]) -> None:
+        """Disconnect clients, under the lock; their threads notice that and close the connections."""
+        for request in requests:
+            del self._begun[request]
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log a fault outside an answer, such as no thread for it; the library would print its traceback."""
