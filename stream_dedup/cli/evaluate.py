@@ -190,7 +190,8 @@ def run_command(
             jobs,
             _command(flags or ()),
         )
-        idle = [change.partition("=")[0] for change in changes(settings) if change not in plan.engine_settings]
+        used = plan.engine_settings
+        idle = [change.partition("=")[0] for change in changes(settings) if change not in used]
         if idle:
             errors.print(f"{', '.join(idle)} ignored: no configuration of the engine that is run takes the value")
         try:

@@ -97,8 +97,8 @@ class InputPositions:
         """
         news = identity_updates(self._identify({topic for topic, _ in places}), self._positions, places | under_way)
         anew = {topic for topic, partition in news.keys() & self._positions.keys() if partition == IDENTITY}
-        for topic in sorted(anew & {topic for topic, _ in held}):
-            raise _made_anew(topic)
+        if kept := anew & {topic for topic, _ in held}:
+            raise _made_anew(min(kept))
         for topic in sorted(anew):
             log.warning("topic_made_anew", topic=topic, then="it is read from its beginning")
         self._positions |= news
