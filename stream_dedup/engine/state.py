@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from stream_dedup.engine.comparability import comparability
 from stream_dedup.engine.epochs import EpochState
 from stream_dedup.engine.judged import Change
+from stream_dedup.engine.reclaiming import Reclaimer
 from stream_dedup.index.changelog import ChangelogError, Commit
 from stream_dedup.index.lookup.multi import MultiIndex
 from stream_dedup.index.records.counts import is_of_new_epoch, load_counts, load_lines
@@ -53,6 +54,7 @@ class State:
         self._load_counts()
         self.index = MultiIndex(store, settings, self.progress)
         self._stale = False  # whether the counts in memory are behind the store's
+        self.reclaimer = Reclaimer(store)
         self._closed = False
         self._behind_store = False  # while a change is applied
 
@@ -168,6 +170,7 @@ class State:
         if self._closed:
             return
         self._closed = True
+        self.reclaimer.close()
         self.index.close()
         self.store.close()
 
@@ -209,6 +212,7 @@ class State:
             self.index.add(step.entries, step.numbers(), step.progress.entries)
         self.progress = steps[-1].progress
         self._place = place or self._place
+        self.reclaimer.look(self.progress)
 
 
 def _begun(commit: Commit) -> Iterator[int]:

@@ -225,7 +225,7 @@ class Owner:
         pending = reader.read(life.stopping)
         life.health.set_waiting_for(None if source.assigned else Awaited.PARTITIONS)
         life.poll()
-        self._parts.upkeep.turn(self._parts.engine.progress)
+        self._parts.snapshots.turn()
         return self._note(reader, pipeline) if pending is None else self._commit(reader, pipeline, pending)
 
     def _note(self, reader: Reader, pipeline: Pipeline) -> bool:

@@ -20,7 +20,7 @@ from stream_dedup.stream.life import Life
 from stream_dedup.stream.ownership import Ownership
 from stream_dedup.stream.state.changelog import ChangelogReader
 from stream_dedup.stream.state.replay import ChangelogFollower
-from stream_dedup.stream.upkeep import Upkeep
+from stream_dedup.stream.state.snapshots import SnapshotServer
 from stream_dedup.stream.watching.meter import Meter
 
 _REPORT_SECONDS = 5.0  # between two log lines about a long replay
@@ -45,7 +45,7 @@ class ServiceParts:
         reader: of the changelog.
         ownership: tells whether this process owns the index.
         meter: of the process.
-        upkeep: the work besides the commits.
+        snapshots: takes requests for snapshots.
     """
 
     settings: Settings
@@ -60,7 +60,7 @@ class ServiceParts:
     reader: ChangelogReader
     ownership: Ownership
     meter: Meter
-    upkeep: Upkeep
+    snapshots: SnapshotServer
 
     def follower(self) -> ChangelogFollower:
         """Return a follower that applies the changelog from the state's position on."""

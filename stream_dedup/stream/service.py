@@ -16,7 +16,7 @@ import structlog
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.index.peek import is_state
 from stream_dedup.index.stores.rocks import RocksStore, open_store
-from stream_dedup.index.stores.store import StoreDamagedError
+from stream_dedup.index.stores.store import StoreDamagedError, StoreError
 from stream_dedup.observe.health import Awaited
 from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.memory import show_memory
@@ -44,7 +44,6 @@ from stream_dedup.stream.state.states import (
     refusal,
     state_directory,
 )
-from stream_dedup.stream.upkeep import Upkeep
 from stream_dedup.stream.watching.meter import Meter
 from stream_dedup.stream.watching.state_meter import StateMeter
 from stream_dedup.stream.watching.traced import traced
@@ -146,12 +145,13 @@ class Service:
             gc.freeze()
             gc.set_threshold(_YOUNG_OBJECTS)
             sys.setswitchinterval(_SWITCH_SECONDS)
+            engine.state.reclaimer.tell = _log_reclaimed
             snapshots = SnapshotServer(self._settings.state.directory, store, directory.name)
             with (
                 closing(engine.state.index),
-                Upkeep(store, snapshots) as upkeep,
+                closing(engine.state.reclaimer),
                 stoppable(),
-                self._connected(engine, store, directory, topics, upkeep) as parts,
+                self._connected(engine, store, directory, topics, snapshots) as parts,
             ):
                 try:
                     self._take_roles(parts, Owner(parts, spans))
@@ -161,7 +161,7 @@ class Service:
 
     @contextmanager
     def _connected(
-        self, engine: Deduplicator, store: RocksStore, directory: Path, topics: Topics, upkeep: Upkeep
+        self, engine: Deduplicator, store: RocksStore, directory: Path, topics: Topics, snapshots: SnapshotServer
     ) -> Iterator[ServiceParts]:
         """Connect to the broker, catch up with the changelog, and yield what a process holds in every role.
 
@@ -204,7 +204,7 @@ class Service:
                 reader=reader,
                 meter=meter,
                 ownership=Ownership(settings, names.owner, digest),
-                upkeep=upkeep,
+                snapshots=snapshots,
             )
             try:
                 with life.called_at_heartbeat(parts.ownership.poll), metrics.refreshed_by(parts.meter.refresh):
@@ -222,3 +222,10 @@ class Service:
             stand_by(parts)
             if not stopping.is_set():
                 owner.serve()
+
+
+def _log_reclaimed(oldest: int, seconds: float, error: StoreError | None) -> None:
+    if error is not None:
+        log.warning("space_not_reclaimed", error=str(error))
+    else:
+        log.debug("space_reclaimed", before_generation=oldest, seconds=round(seconds, 2))

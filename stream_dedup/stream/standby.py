@@ -25,6 +25,6 @@ def stand_by(parts: ServiceParts) -> None:
         parts.reader.bounds()
         left = follower.remaining
         parts.meter.following(follower.position, left)
-        parts.upkeep.turn(parts.engine.progress)
+        parts.snapshots.turn()
         behind = left > parts.settings.state.lag_records
         parts.life.health.set_waiting_for(Awaited.REPLAY if behind else None, f"{left:,} records left")

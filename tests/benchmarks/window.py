@@ -15,8 +15,6 @@ import psutil
 from rich.console import Console
 
 from stream_dedup import Article, Deduplicator, EngineSettings
-from stream_dedup.index.records.generations import ranges
-from stream_dedup.index.records.ledger import Progress
 from stream_dedup.index.stores.rocks import RocksStore
 
 _DAY_MS = 86_400_000
@@ -73,16 +71,12 @@ def run(windows: int, per_window: int, directory: Path) -> Iterator[Sample]:
     articles = stream(1, 1.0, per_window)
     with Deduplicator(settings=settings, store=store) as engine:
         engine.warm_up()
-        oldest, done, began, every = 0, 0, time.perf_counter(), per_window // 4
+        done, began, every = 0, time.perf_counter(), per_window // 4
         sampled = 0
         while done < windows * per_window:
             engine.add_batch([next(articles) for _ in range(_BATCH)])
             done += _BATCH
             first = engine.progress.generations[0]
-            if first.number != oldest:
-                oldest = first.number
-                for dropped in ranges(Progress().generations[0], first):
-                    store.reclaim(dropped.family, dropped.begin, dropped.end)
             if done - sampled >= every:
                 seconds = time.perf_counter() - began
                 yield Sample(

@@ -27,7 +27,7 @@ _HURRIED = f"""
     from stream_dedup import Deduplicator
     from tests.engine.samples import articles
 
-    stream, chance, outcomes = articles(), random.Random(sys.argv[2]), Counter()
+    stream, chance, outcomes = articles(), random.Random(sys.argv[2]), Counter(done=0)
     with Deduplicator(sys.argv[1]) as engine:
         engine.warm_up()
         for start in range(0, len(stream) - {_BATCH}, {_BATCH}):

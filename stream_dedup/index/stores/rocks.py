@@ -287,7 +287,7 @@ class RocksStore(SelfClosing):
             return shutil.disk_usage(self._directory).free >= size + self._reserve_bytes
 
     def reclaim(self, family: Family, begin: bytes, end: bytes) -> None:
-        """Free the disk space of a dropped range now; otherwise there is no telling when RocksDB would.
+        """See `FileStore`. Otherwise there is no telling when RocksDB would free it.
 
         Rewrites the files which the range shares with other keys, and takes 10 s for 600 MB. It waits without the
         GIL and is meant for a thread of its own: meanwhile, reads and writes of other threads take up to twice as long

@@ -136,6 +136,10 @@ class FileStore(Store, Protocol):
         """Tell whether a file of `size` bytes would leave writes the room that they need."""
         ...
 
+    def reclaim(self, family: Family, begin: bytes, end: bytes) -> None:
+        """Free the disk space of a dropped range; may be called from a thread of its own."""
+        ...
+
 
 class MemoryStore:
     """A store that is gone when the process ends. A `Drop` takes time in proportion to its whole family."""
@@ -202,6 +206,9 @@ class MemoryStore:
     def has_room(self, size: int) -> bool:  # noqa: ARG002  # memory is not measured
         """See `FileStore`."""
         return True
+
+    def reclaim(self, family: Family, begin: bytes, end: bytes) -> None:
+        """See `FileStore`. Nothing is left of what was dropped."""
 
     def close(self) -> None:
         """See `FileStore`."""

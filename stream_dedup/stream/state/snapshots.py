@@ -4,6 +4,7 @@ Knows the two files; knows nothing of what a state holds. Anyone who may write t
 has a name of its own, which the answer shares.
 """
 
+import math
 import secrets
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ _NAME = "snapshot-{}"
 _REQUEST, _ANSWER = ".request", ".answer"
 _NAME_BYTES = 8
 _LOOK_SECONDS = 0.1
+_TURN_SECONDS = 1.0
 
 log = structlog.get_logger()
 
@@ -36,6 +38,13 @@ class SnapshotServer:
         self._directory = directory
         self._store = store
         self._digest = digest
+        self._turned_at = -math.inf
+
+    def turn(self) -> None:
+        """Serve, at most once a second."""
+        if time.monotonic() - self._turned_at >= _TURN_SECONDS:
+            self._turned_at = time.monotonic()
+            self.serve()
 
     def serve(self) -> None:
         """Make the snapshots that were asked for, unless the stream would have to wait long for them."""
