@@ -5,7 +5,7 @@ Knows what must hold between the families; repairs nothing.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 
@@ -157,8 +157,6 @@ class Integrity:
     def _counts(self, max_words: int, learning: LearnRule) -> Iterator[str]:
         counts, epoch = load_counts(self._store, max_words)
         self._report("words", counts.words)
-        if counts.documents < epoch.documents:
-            yield f"{counts.documents} documents are counted, fewer than the {epoch.documents} of the epoch"
         if counts.documents > self._progress.judged:
             yield f"{counts.documents} documents are counted, more than the {self._progress.judged} articles judged"
         most = int(counts.packed()["documents"].max(initial=0))
@@ -172,9 +170,9 @@ class Integrity:
     def _expired(self, family: Family) -> Iterator[str]:
         """Yield a line if something is left of a generation that has expired, or that does not exist yet."""
         live = {generation_prefix(generation) for generation in self._progress.live}
-        for key, _ in islice(self._store.items(family), 1):
-            if key[:4] not in live:
-                yield f"{family} begins with generation {int.from_bytes(key[:4])}, which is not a live one"
+        ends = [islice(self._store.items(family, descending=descending), 1) for descending in (False, True)]
+        for prefix in sorted({key[:4] for key, _ in chain.from_iterable(ends)} - live):
+            yield f"{family} has a key of generation {int.from_bytes(prefix)}, which is not a live one"
 
     def _current(self, family: Family) -> Iterator[tuple[bytes, bytes]]:
         """Yield the records of a family that no newer one hides, with keys that do not include the generation."""
