@@ -3,10 +3,12 @@
 Knows the Deduplicator and its stores; knows no broker. Which texts are copies is tested in test_model.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -16,6 +18,7 @@ from stream_dedup import Article, Decision, Deduplicator, Relation
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import MemoryStore
 from tests.engine.durable import contents, shown_lists
+from tests.engine.model import Item, article, parts
 from tests.engine.one_by_one import REPOST, SETTINGS, decisions_on, one_by_one
 from tests.engine.samples import LIGHT, articles, bodies, settings
 
@@ -150,6 +153,31 @@ def test_articles_with_many_texts_are_judged_together() -> None:
     whole = decisions_on([*stream, copy], [], settings())
     assert whole == decisions_on([*stream, copy], range(1, len(stream) + 1), settings())
     assert whole[-1].link is None
+
+
+def test_articles_that_are_looked_at_again_are_counted_once() -> None:
+    """One that changes the index ends what is judged together: what was found for those behind it is not kept."""
+    stream: list[Item] = [
+        article("x", 1),
+        article("a"),
+        article("b", variant=1),
+        article("a", 1, 2),  # it leaves its cluster to its copy
+        article("c", variant=1),
+        article("d", 1),
+        article("new", 2),
+    ]
+    assert _counted(stream, set()) == _counted(stream, {3, 4})
+    assert all(_counted(stream, set())[-2:]), "some keys of the tables are looked up, and there is something under some"
+
+
+def _counted(stream: Sequence[Item], cuts: set[int]) -> list[int]:
+    """Return what batches add up: candidates, those confirmed and hot keys, each by kind, then probes and hits."""
+    total = np.zeros(11, np.int64)
+    with Deduplicator(settings=LIGHT) as engine:
+        for part in parts(stream, cuts):
+            tally = engine.process(part).tally
+            total += [*tally.candidates, *tally.confirmed, *tally.hot_keys, tally.probes, tally.hits]
+    return total.tolist()
 
 
 def test_full_vocabulary_forgets_the_same_words_in_any_batch() -> None:

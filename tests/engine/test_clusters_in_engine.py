@@ -68,6 +68,22 @@ def test_links_name_the_canonical_article_of_their_moment(
     assert [name for name, one in clusters.items() if one is not None] == [last]
 
 
+def test_succession_stands_behind_the_article_that_led_to_it() -> None:
+    """Also if others of the batch are not judged, since they came too late, or are withdrawals."""
+    stream: list[Item] = [
+        article("now", 1),
+        Withdrawal("nobody"),
+        article("late", 1, lag=3 * DAY),
+        article("short", variant=5),
+        article("late too", 1, lag=3 * DAY),
+        article("long"),
+        article("other", 2),
+    ]
+    with Deduplicator(settings=engine_settings(2, "dead", canonical="longest")) as engine:
+        judged = engine.process(stream)
+    assert judged.successions == {5: [Succession("short", "long", SuccessionReason.POLICY)]}
+
+
 # --------------------------------------------------------------------------------------------------- revisions
 
 
