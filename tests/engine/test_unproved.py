@@ -39,6 +39,15 @@ def test_links_are_the_same_without_the_words_of_copies(size: int) -> None:
     assert all(one.fingerprint is None and one.link and one.link.hamming is None for one in near)
 
 
+@pytest.mark.parametrize(("segment", "known"), [("all", True), ("unproved", False)])
+def test_revision_of_a_copy_without_words_has_no_distance_from_it(segment: str, *, known: bool) -> None:
+    """What is kept of the copy's text has no fingerprint; how many n-grams both have is known all the same."""
+    stream = [Article("original", bodies()[0]), Article("copy", bodies()[0]), Article("copy", bodies()[1])]
+    link = _decisions(stream, 3, settings(text={"segment": segment}))[-1].link
+    assert link is not None
+    assert (link.relation, link.jaccard is not None, link.hamming is not None) == (Relation.REVISION, True, known)
+
+
 @pytest.mark.parametrize("size", [1, 100])
 def test_copies_that_renew_a_text_are_found_by_the_tables_too(size: int) -> None:
     """A text that later articles must find is cut into words, even if its content proves that it is a copy."""

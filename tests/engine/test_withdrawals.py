@@ -331,6 +331,17 @@ def test_one_copy_is_in_reserve_however_old_the_copies_are(days: float) -> None:
         assert len(list(engine.state.store.items(Family.ENTRIES))) <= 3
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_of_a_copy_that_changes_the_newest_text_alone_is_in_reserve(*, whole: bool) -> None:
+    """The entry of the text before is removed: nothing refers to it any more."""
+    texts = [article("b", variant=variant, at=BEGIN + n) for n, variant in enumerate([1, 2, 5])]
+    with Deduplicator(settings=_LONG) as engine:
+        told = Process(engine, whole=whole)(article("a"), *texts)
+        assert told[1:] == ["b exact of a", "b near of a", "b contained of a"]
+        stored = [value for _, value in engine.state.store.items(Family.ENTRIES)]
+        assert sorted(engine.state.index.format.unpack(stored)[1]) == [b"a", b"b"]
+
+
 def test_canonical_articles_may_be_withdrawn_one_after_another() -> None:
     """As long as another copy comes in between, however old the story is."""
     with Deduplicator(settings=_LONG) as engine:
