@@ -10,7 +10,7 @@ from deploy.demo.samples.corpus import BaseText
 from stream_dedup.article import Article, Relation, VerdictReason
 from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.engine.explain import Explanation, _verdict, explain
+from stream_dedup.engine.explain import Explanation, _verdict, explain, ground_of
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.idf import DocumentCounts, Epoch, document_delta
@@ -128,13 +128,25 @@ def test_verdict_says_why_texts_are_no_copies(texts: list[BaseText]) -> None:
     )
 
 
-def test_text_without_content_is_like_no_other() -> None:
+def test_text_without_content_is_like_no_other(pair: tuple[str, str]) -> None:
     """It is not even like itself, as for the engine: a shell around a picture does not tell what the picture is."""
     shell = "编辑：张三"
-    explained = explain(shell, shell, _SETTINGS)
-    assert (explained.relation, explained.ground) == (None, "no_content")
+    for texts in ((shell, shell), (shell, pair[0]), (pair[0], shell)):
+        explained = explain(*texts, _SETTINGS)
+        assert (explained.relation, explained.ground) == (None, "no_content")
     with Deduplicator(settings=_SETTINGS) as engine:
         assert [engine.add(Article(name, shell)).unique for name in "ab"] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("jaccard", "containment", "ground"),
+    [(0.32, 0.59, "too_little"), (0.32, 0.6, "template"), (0.33, 0.59, "template"), (0.5, 0.7, "template")],
+)
+def test_unlike_texts_that_reach_either_threshold_are_of_one_template(
+    jaccard: float, containment: float, ground: str
+) -> None:
+    """A short bulletin within a long one has much of it in common by containment alone."""
+    assert ground_of(None, jaccard, containment, 100, _SETTINGS) == ground
 
 
 def test_weights_come_from_the_given_epoch(pair: tuple[str, str], fingerprinter: Fingerprinter) -> None:
@@ -178,6 +190,15 @@ def test_only_keys_that_articles_stand_under_are_shared(
     """Short texts have only the content key, texts without content none; indexes that are off have none either."""
     text = body or pair[0]
     assert explain(text, text, EngineSettings.model_validate(groups)).keys == keys
+
+
+def test_keys_that_one_text_alone_stands_under_are_not_shared() -> None:
+    """A text that is too short for landmarks and tables is not found by those that a longer one shares with it."""
+    short = "今天天气好，我们去公园玩吧。"
+    for texts in ((short, short * 2), (short * 2, short)):
+        explained = explain(*texts, _SETTINGS)
+        assert min(explained.grams) < _SETTINGS.verify.min_grams <= max(explained.grams)
+        assert (explained.containment, explained.keys) == (1, (False, 0, 0))
 
 
 @pytest.mark.parametrize("ground", VerdictReason)
