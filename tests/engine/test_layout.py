@@ -3,6 +3,7 @@
 Knows outcomes and what lists show; the runs themselves are tested in tests/unit/runs.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -24,6 +25,7 @@ from tests.engine.durable import Log, restored, shown_lists, written
 from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts, streams
 from tests.engine.samples import articles, settings
 from tests.engine.scoped import scoped_streams
+from tests.unit.runs.files import open_files
 
 _WIDE = engine_settings(2)
 # So few are shown under a key that it matters which ones: removed entries take up a slot too.
@@ -107,6 +109,18 @@ def test_long_stream_in_a_directory(tmp_path: Path, seed: int) -> None:
                 assert _faults(engine, small) == []
     assert found == expected
     assert merged >= 4 * 5
+
+
+@pytest.mark.parametrize("place", ["directory", "memory"])
+def test_closed_engine_holds_nothing(tmp_path: Path, place: str) -> None:
+    """Neither files of runs nor the threads that merge and read them: a process may open many engines in its life."""
+    before = open_files(), threading.active_count()
+    for _ in range(3):
+        with _small_runs(5), Deduplicator(tmp_path if place == "directory" else None, _WIDE) as engine:
+            engine.add_batch(articles()[:80])
+            engine.add_batch(articles()[80:100])
+            assert len(engine.state.index.shelf.runs) > 0
+    assert (open_files(), threading.active_count()) == before
 
 
 def _faults(engine: Deduplicator, engine_settings: EngineSettings) -> list[str]:

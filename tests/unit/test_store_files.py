@@ -144,11 +144,12 @@ def test_missing_file_is_damage(tmp_path: Path) -> None:
     store.close()
 
 
-def test_file_without_space_is_told_as_such(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_file_without_space_is_told_as_such(number: int, tmp_path: Path) -> None:
     """A lack of space reported by the system is the error of a full disk, whoever writes the file."""
     store = rocks_in(tmp_path)
     with pytest.raises(StoreFullError, match="disk is full"):
-        _fail_to_make(store, "run", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        _fail_to_make(store, "run", OSError(number, os.strerror(number)))
     assert store.file_names() == []
     store.close()
 
@@ -181,6 +182,19 @@ def test_store_that_is_read_removes_no_files(tmp_path: Path) -> None:
     assert store.file_names() == ["run"]
     reading.close()
     store.close()
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_store_that_is_read_leaves_what_the_writer_is_making(tmp_path: Path, *, follows: bool) -> None:
+    """To the next writer, what is under construction is what a crash has left; a reader cannot tell."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    with rocks_in(tmp_path / "state") as store:
+        with store.new_file("run") as file:
+            file.write(b"first half, ")
+            RocksStore(tmp_path / "state", read_only=not follows, follow=notes if follows else None).close()
+            file.write(b"second half")
+        assert content_of(store, "run") == b"first half, second half"
 
 
 def test_store_that_is_read_outlasts_what_the_writer_removes(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -257,6 +257,38 @@ def test_runs_that_need_not_wait_are_merged_to_full_ones_and_four() -> None:
         assert len(others) <= 4
         assert sizes[-len(others) :] == sorted(others, reverse=True)
         walk.check()
+
+
+def test_runs_that_are_gone_are_not_held_open(tmp_path: Path) -> None:
+    """Neither merged nor expired ones, by the writer or by a process that reads beside it: they would fill the disk."""
+    store, notes = RocksStore(tmp_path / "state"), tmp_path / "notes"
+    notes.mkdir()
+    with Walk(store) as walk:
+        following = RocksStore(tmp_path / "state", follow=notes)
+        reader = Shelf(following, _KINDS, shared=True)
+        for place in range(60):
+            walk.add(_YOUNG)
+            if place % 15 == 14:
+                walk.begin_generation()
+            walk.finish()
+            following.catch_up()
+            reader.reload_runs()
+        assert [run.name for run in reader.runs] == [run.name for run in walk.shelf.runs]
+        held = _held(tmp_path / "state" / "files")
+        assert held == {run.name for run in walk.shelf.runs}
+        assert len(held) > 1
+        reader.close()
+        following.close()
+    assert not _held(tmp_path / "state" / "files")
+
+
+def _held(directory: Path) -> set[str]:
+    """Return the names of the files of a directory that this process has open, those of removed ones as they were."""
+    opened = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one that the list itself was read from
+            opened.append(descriptor.readlink())
+    return {file.name for file in opened if file.parent == directory}
 
 
 def test_generations_are_merged_for_themselves() -> None:
