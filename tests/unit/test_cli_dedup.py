@@ -285,6 +285,16 @@ def test_damaged_file_can_be_repaired_and_the_run_resumed(invoke: Invoke, articl
     assert len((tmp_path / "out" / "unique.jsonl").read_bytes().splitlines()) == 2
 
 
+def test_unfinished_run_is_shown_with_how_far_it_has_got(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """In each of its files: also in one that could not be read."""
+    damaged, state = tmp_path / "more.csv.gz", tmp_path / "state"
+    damaged.write_bytes(b"damaged")
+    assert invoke("dedup", articles, damaged, "-o", tmp_path / "out", "--state", state).exit_code == 2
+    status = json.loads(invoke("status", "--json", "--set", f"state.directory={state}").stdout)
+    run = {"results": str(tmp_path / "out"), "finished": False}
+    assert status["files"] == [{**run, "file": str(articles), "lines": 3}, {**run, "file": str(damaged), "lines": 0}]
+
+
 @pytest.mark.parametrize("name", [r"a\[/b].jsonl", "[bold]a.jsonl", ":smile:.jsonl", "a[/].txt"])
 def test_names_are_shown_as_they_are(name: str, invoke: Invoke, tmp_path: Path) -> None:
     """Nothing in a name is interpreted by rich as markup or emoji."""

@@ -3,6 +3,7 @@
 Knows quotes, headings and limits; what all formats have in common is tested in test_readers.
 """
 
+import csv
 import gzip
 from pathlib import Path
 
@@ -78,6 +79,16 @@ def test_row_that_is_too_long_is_told_by_its_beginning(
         (b'{"id":"5","body":"' + b"5" * 98 + b'"}', True),
         (b"6" * 10, False),
     ]
+
+
+def test_long_text_is_a_field_like_others(tmp_path: Path) -> None:
+    """The csv module by itself refuses more than 128 KiB, which is less than an article may have."""
+    csv.field_size_limit(128 << 10)  # as at the start of a process
+    path, text = tmp_path / "a.csv", "长" * 200_000
+    path.write_text(f'id,body\n1,{text}\n2,"{text}"\n', encoding="utf-8")
+    records = [record for record, _ in reader_for(path)(path)]
+    assert [record.fault for record in records] == [None, None]
+    assert {orjson.loads(record.value)["body"] for record in records} == {text}
 
 
 def test_heading_of_csv_is_the_first_line_that_is_not_blank(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings, Settings
 
 _BATCH = 100
-_SETTINGS = Settings.model_validate({"commit": {"articles": _BATCH}})
+_COMMIT = {"commit": {"articles": _BATCH}}
+_SETTINGS = Settings.model_validate(_COMMIT)
 
 
 class _EndError(Exception):
@@ -221,14 +222,14 @@ def test_unfinished_run_does_not_go_on_over_other_files(ended: Ended) -> None:
     assert _found(out) == before
 
 
+@pytest.mark.parametrize("groups", [{"verify": {"near_jaccard": 0.9}}, {"input": {"fields": {"title": "headline"}}}])
 def test_unfinished_run_does_not_go_on_with_other_settings(
-    files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
+    groups: dict[str, Any], files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
 ) -> None:
-    """Otherwise one file of links would come from two sets of thresholds."""
+    """Otherwise one file of links would come from two sets of thresholds, or of fields."""
     out, state = tmp_path / "out", tmp_path / "state"
     _end_run(_before_applying, 4, files, out, engine_in(state))
-    before, verify = _found(out), _SETTINGS.verify.model_copy(update={"near_jaccard": 0.9})
-    other = _SETTINGS.model_copy(update={"verify": verify})
+    before, other = _found(out), Settings.model_validate({**_COMMIT, **groups})
     with engine_in(state) as engine, pytest.raises(FileFormatError, match="with other settings"):
         dedup_files(files, out, engine, other, _ignore, Summary())
     assert _found(out) == before
@@ -290,7 +291,7 @@ def test_finished_run_has_nothing_left_to_do(
         assert _found(out) == before
 
 
-@pytest.mark.parametrize("other", ["files", "content", "filled", "results", "settings"])
+@pytest.mark.parametrize("other", ["files", "size", "time", "filled", "results", "settings"])
 def test_finished_run_is_not_taken_for_another(
     other: str, files: list[Path], tmp_path: Path, engine_in: Callable[[Path], Deduplicator]
 ) -> None:
@@ -302,8 +303,10 @@ def test_finished_run_is_not_taken_for_another(
     _run(own, out, engine_in(state))
     if other == "files":
         own = own[:1]
-    elif other == "content":
-        own[0].write_bytes(own[0].read_bytes() + b"{}\n")
+    elif other in {"size", "time"}:
+        changed = own[0].stat().st_mtime_ns
+        own[0].write_bytes(own[0].read_bytes() + (b"{}\n" if other == "size" else b""))
+        os.utime(own[0], ns=(changed, changed + (other == "time")))
     elif other == "filled":
         own[-1].write_bytes(b"{}\n")
     elif other == "results":
@@ -335,6 +338,27 @@ def test_disk_that_takes_a_part_of_a_batch_is_named_and_that_part_cut_off(tmp_pa
     ):
         _write_two(results, path)
     assert path.read_bytes() == b"1" * 100 + b"\n"
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_batch_waits_for_the_disk_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, sync: bool
+) -> None:
+    """The state, which then waits as well, must not remember lines that a loss of power takes away."""
+    synced: dict[int, int] = {}
+
+    def noted(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        synced[status.st_ino] = status.st_size
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with Results(tmp_path, dict.fromkeys(NAMES, 0), sync=sync) as results:
+        for file in (results.unique, results.links, results.dead):
+            file.add(b"{}")
+        lengths = results.write()
+        before = dict(synced)
+        results.kept()
+    assert before == ({(tmp_path / name).stat().st_ino: length for name, length in lengths.items()} if sync else {})
 
 
 def _write_two(results: Results, path: Path) -> None:
