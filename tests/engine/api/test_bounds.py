@@ -18,7 +18,7 @@ from stream_dedup.api.app import make_app
 from stream_dedup.ask.query_service import QueryService
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.observe.health import Health
-from tests.engine.api.asked import TOKEN, settings_for
+from tests.engine.api.asked import JSON, TOKEN, settings_for
 
 _SECONDS = 30.0
 
@@ -120,6 +120,8 @@ def test_half_a_question_keeps_nobody_out(directory: Path) -> None:
             assert statuses == [503] * 6  # at most 64 of the largest bodies are held, and 200 bytes already are
             closed.set()
             await asyncio.gather(*begun)
+            whole = await client.post("/v1/similar", content=half + b'"}', headers=JSON)
+            assert whole.json()["code"] == "unavailable"  # nothing is held any more
 
     asyncio.run(ask())
 
