@@ -1,5 +1,6 @@
 """The meter: what a commit found in the index, how far an epoch moved fingerprints, and the lag in seconds."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,14 +11,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from deploy.demo.samples.corpus import BaseText, Form
-from stream_dedup.article import Article, Origin
+from stream_dedup.article import Article, Origin, Source, Withdrawal
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.judged import Judged, Tally
 from stream_dedup.fingerprint.drift import Drift
 from stream_dedup.index.lookup.plan import TablePlan
+from stream_dedup.index.stores.store import Family, FileStore
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.commit.pipeline import Committed
-from stream_dedup.stream.input.source import Lag, Source
+from stream_dedup.stream.input.source import Lag
+from stream_dedup.stream.input.source import Source as Input
 from stream_dedup.stream.kafka.places import Place
 from stream_dedup.stream.watching.meter import Meter
 
@@ -113,6 +116,83 @@ def test_probes_and_hits_are_those_of_the_tables(make_engine: Maker, texts: list
     assert (_value(metrics, "simhash_probes_total"), _value(metrics, "simhash_hits_total")) == (probes, hits)
 
 
+def test_all_successions_and_withdrawals_of_a_commit_are_counted(make_engine: Maker, bodies: list[str]) -> None:
+    """An article may lead to two: it leaves a cluster that went by its id, and takes over another one."""
+    engine, metrics = make_engine(cluster={"canonical": "longest"}), Metrics()
+    one, other = bodies[:2]
+    batches: list[list[Article | Withdrawal]] = [
+        [Article("moves", f"{one}（完）"), Article("copy", one), Article("part", other[: len(other) // 2])],
+        [Article("moves", other), Withdrawal("copy"), Withdrawal("part"), Withdrawal("nobody")],
+    ]
+    meter = Meter(metrics, engine)
+    for items in batches:
+        meter.committed(Committed([], 0, engine.process(items), [], _SECONDS))
+    assert (_value(metrics, "successions_total"), _value(metrics, "withdrawals_total")) == (2, 2)
+    links = {source: _value(metrics, "matches_total", source=source) for source in Source}
+    assert sum(count or 0 for count in links.values()) == 2
+    assert links[Source.ID] == 0
+
+
+def test_candidates_add_up_by_what_found_them(make_engine: Maker) -> None:
+    """Those compared and those that matched."""
+    engine, (judged, *_) = _flooded(make_engine)
+    metrics = Metrics()
+    meter = Meter(metrics, engine)
+    for times in (1, 2):
+        tally = Tally(candidates=np.array([3, 5, 7]) * times, confirmed=np.array([2, 4, 6]) * times)
+        meter.committed(Committed([], 0, replace(judged, tally=tally), [], _SECONDS))
+    for source, compared, matched in (("content", 9, 6), ("landmark", 15, 12), ("simhash", 21, 18)):
+        assert _value(metrics, "candidates_total", source=source) == compared
+        assert _value(metrics, "candidates_confirmed_total", source=source) == matched
+
+
+def test_commit_lasts_from_its_first_output_to_its_state(make_engine: Maker) -> None:
+    """Deciding comes before, and is told by the stages that it consists of."""
+    engine, (judged, *_) = _flooded(make_engine)
+    metrics, seconds = Metrics(), {"decide": 50.0, "produce": 1.0, "transaction": 2.0, "apply": 4.0}
+    one = replace(judged, seconds={"features": 10.0, "judge": 20.0})
+    Meter(metrics, engine).committed(Committed([], 0, one, [], seconds))
+    assert _value(metrics, "commit_seconds_sum") == 7.0
+    stages = ("features", "judge", "produce", "transaction", "apply", "await")
+    assert [_value(metrics, "stage_seconds_total", stage=stage) for stage in stages] == [10, 20, 1, 2, 4, 0]
+    assert _value(metrics, "stage_seconds_total", stage="decide") is None
+
+
+def test_gauges_of_the_state_are_those_of_what_it_holds(
+    make_engine: Maker, bodies: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries, runs and their bytes are those in the store; times are in seconds; each block read counts once."""
+    monkeypatch.setattr("stream_dedup.stream.watching.meter._GAUGE_SECONDS", 0.0)
+    begin, step = 1_760_000_000_000, 4 * 3_600_000
+    engine, metrics = make_engine(window={"days": 2}), Metrics()
+    shelf, store, source = engine.state.index.shelf, engine.state.store, cast("Input", _Input({}))
+    shelf.young_entries = 4
+    meter = Meter(metrics, engine)
+    for number, body in enumerate(bodies[:60]):
+        engine.process([Article(str(number), body, published_ms=begin + number * step)])
+        if number % 10 == 9:
+            meter.tick(source)
+    shelf.finish_merges(engine.progress)
+    meter.tick(source)
+    sizes = [_size(store, name) for name in store.file_names()]
+    assert (_value(metrics, "index_runs"), _value(metrics, "index_run_bytes")) == (len(sizes), sum(sizes))
+    assert 0 < (_value(metrics, "index_blocks_read_total") or 0) == shelf.reads.blocks
+    assert _value(metrics, "index_entries") == len(list(store.items(Family.ENTRIES))) < 60
+    assert _value(metrics, "stream_time_seconds") == (begin + 59 * step) / 1000
+    assert 2 * 86_400 <= (_value(metrics, "window_span_seconds") or 0) <= 3 * 86_400 + step / 1000
+    assert _value(metrics, "window_generations") == 3
+    assert _value(metrics, "idf_vocabulary_words") == engine.vocabulary() > 0
+    assert (_value(metrics, "idf_epoch"), _value(metrics, "learnt_lines")) == (engine.epoch.number, 0)
+
+
+def _size(store: FileStore, name: str) -> int:
+    descriptor = store.open_file(name)
+    try:
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
 def test_what_is_judged_in_silence_is_counted(make_engine: Maker) -> None:
     """Every message counts, also those without an article; so do commits and epochs, and the gauges follow."""
     engine, judged = _flooded(make_engine)
@@ -132,7 +212,7 @@ def test_standby_shows_no_words_of_its_own(make_engine: Maker) -> None:
     """The engine knows only those of the time when it last decided: 0 says that they are unknown."""
     engine, _ = _flooded(make_engine)
     metrics = Metrics()
-    meter, source = Meter(metrics, engine), cast("Source", _Input({}))
+    meter, source = Meter(metrics, engine), cast("Input", _Input({}))
     meter.tick(source)
     assert (_value(metrics, "idf_vocabulary_words") or 0) > 0
     meter.idle()
@@ -145,10 +225,10 @@ def test_rebalances_are_counted_up_to_the_end_of_a_source(make_engine: Maker) ->
     """Closing a source revokes its partitions after the gauges were last brought up to date; the next counts anew."""
     metrics = Metrics()
     meter, first, second = Meter(metrics, make_engine()), _Input({}, rebalances=2), _Input({}, rebalances=1)
-    meter.tick(cast("Source", first))
+    meter.tick(cast("Input", first))
     first.rebalances = 3
-    meter.count_rebalances(cast("Source", first))
-    meter.count_rebalances(cast("Source", second))
+    meter.count_rebalances(cast("Input", first))
+    meter.count_rebalances(cast("Input", second))
     assert _value(metrics, "rebalances_total") == 4
 
 
@@ -178,7 +258,7 @@ def test_lag_in_seconds_is_the_age_of_what_waits(make_engine: Maker, monkeypatch
     monkeypatch.setattr("stream_dedup.stream.watching.meter.time.time_ns", lambda: now_ms * 1_000_000)
     meter = Meter(metrics, make_engine())
     source = _Input({("t", 0): Lag(3, now_ms - 90_000), ("t", 1): Lag(0, None), ("t", 2): Lag(5, None)})
-    meter.tick(cast("Source", source))
+    meter.tick(cast("Input", source))
     assert _lag_seconds(metrics) is None
     meter.refresh()
     assert (_lag_seconds(metrics), _lag_seconds(metrics, 1), _lag_seconds(metrics, 2)) == (90.0, 0.0, None)
@@ -196,7 +276,7 @@ def test_lag_in_seconds_grows_while_the_loop_stands_still(make_engine: Maker, mo
     monkeypatch.setattr("stream_dedup.stream.watching.meter.time.time_ns", lambda: began + int(passed * 1e9))
     monkeypatch.setattr("stream_dedup.stream.watching.meter.time.monotonic", lambda: 1_000.0 + passed)
     meter, shown = Meter(metrics, make_engine()), []
-    meter.tick(cast("Source", _Input({("t", 0): Lag(1, began // 1_000_000 - 2_000)})))
+    meter.tick(cast("Input", _Input({("t", 0): Lag(1, began // 1_000_000 - 2_000)})))
     for passed in (0.0, 0.9, 30.0):  # noqa: B007  # the clocks read it
         meter.refresh()
         shown.append(_lag_seconds(metrics))
