@@ -222,6 +222,18 @@ def test_secrets_are_in_no_line(form: str) -> None:
     assert "short" in log
 
 
+def test_secret_that_is_part_of_another_uncovers_nothing_of_it() -> None:
+    """A password may be that of another user with something after it."""
+    code = """
+        for secrets in (["hunter2", "hunter2-of-mine"], ["hunter2-of-mine", "hunter2"]):
+            configure_logs(LogSettings(format=form), secrets)
+            log.info("starting", http="hunter2-of-mine", other="hunter2")
+    """
+    log = _told(code)[1]
+    assert log.count("[redacted]") == 4
+    assert "of-mine" not in log
+
+
 def test_settings_know_their_secrets() -> None:
     """The secrets are those of the broker, of the registry and of the API."""
     settings = Settings.model_validate(

@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import socket
+import time
 from contextlib import ExitStack
 from email import message_from_bytes
 from pathlib import Path
@@ -24,6 +25,7 @@ from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.memory import show_memory
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.observe.recurring_faults import RecurringFaults
+from stream_dedup.observe.watchdog import Watchdog
 from stream_dedup.settings import HttpSettings
 from stream_dedup.stream.watching.state_meter import StateMeter
 from tests.stream.waiting import wait_until
@@ -172,6 +174,26 @@ def test_heartbeat_is_as_old_as_the_silence(monkeypatch: pytest.MonkeyPatch) -> 
     assert health.silence() == 0.0
 
 
+@pytest.mark.parametrize(("stuck_seconds", "at_first"), [(60, 600), (900, 900)])
+def test_start_may_take_longer_than_the_loop_may_be_silent(stuck_seconds: float, at_first: float) -> None:
+    """Compiling and opening a large state take minutes; never less is allowed than the settings say."""
+    health = Health(stuck_seconds)
+    assert health.allowed_silence() == at_first
+    health.start()
+    assert health.allowed_silence() == stuck_seconds
+
+
+def test_nothing_watches_once_the_watchdog_is_gone(capfd: pytest.CaptureFixture[str]) -> None:
+    """The timer that needs no interpreter would print the stacks of whatever goes on after it."""
+    health = Health(0.1)
+    health.start()
+    with Watchdog(health):
+        wait_until(lambda: health.silence() > 0.05, "the timer is set", 10)
+        health.beat()
+    time.sleep(0.5)
+    assert "most recent call first" not in capfd.readouterr().err
+
+
 def test_what_is_out_of_reach_is_waited_for_whatever_the_loop_is_at() -> None:
     """Meanwhile the loop keeps running and reports that it is waiting for nothing itself."""
     health = Health(stuck_seconds=60)
@@ -270,6 +292,18 @@ def test_readiness_for_the_api_is_that_of_the_probe() -> None:
     assert (waiting.ready, waiting.not_ready) == (False, "waiting for partitions")
     assert (ready.ready, ready.not_ready) == (True, "")
     assert figures_of(settings) is None
+
+
+def test_port_may_be_on_an_address_of_ipv6() -> None:
+    """Its URL has the address in brackets."""
+    with ExitStack() as opened:
+        try:
+            opened.enter_context(socket.create_server(("::1", 0), family=socket.AF_INET6))
+        except OSError as error:
+            pytest.skip(f"this machine has no ::1 ({error})")
+        monitoring = opened.enter_context(MonitoringServer(HttpSettings(host="::1", port=0), Metrics(), Health(60)))
+        assert monitoring.url.startswith("http://[::1]:")
+        assert _told(monitoring.url, "GET", "/healthz")[0] == b"HTTP/1.0 200 OK"
 
 
 def _told(url: str, method: str, path: str) -> tuple[bytes, dict[str, str], bytes]:
