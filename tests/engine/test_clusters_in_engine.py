@@ -226,6 +226,16 @@ def test_article_is_known_as_long_as_its_cluster_is_called_by_it(variant: int, l
 
 
 @_SIZES
+def test_page_of_an_article_is_known_as_long_as_its_cluster_is_called_by_it(size: int) -> None:
+    """Windows after its own message, another text of its page still revises it, and the page alone withdraws it."""
+    stream: list[Item] = [article("a", url=_URL), *(article(f"b{day}", at=BEGIN + day * DAY) for day in range(1, 8))]
+    links, _, _ = _told([*stream, article("c", 1, at=BEGIN + 7 * DAY, url=_URL)], size)
+    assert links == ["", *["exact of a"] * 7, "revision of a"]
+    _, _, clusters = _told([*stream, Withdrawal("unknown", _URL)], size)
+    assert clusters["a"] is None
+
+
+@_SIZES
 def test_three_texts_of_a_page_are_all_told_apart(size: int) -> None:
     """A third article of a page is not a copy of the first, nor a fourth of any; one with an earlier text is a copy."""
     stream: list[Item] = [
