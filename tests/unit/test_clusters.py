@@ -178,6 +178,14 @@ def test_another_text_may_change_the_canonical_article() -> None:
     assert cluster.join(_member("a", characters=8), policy).canonical == "a"
 
 
+def test_only_the_living_take_over_from_a_canonical_article_that_has_changed() -> None:
+    """A member whose id is not known any more, or now belongs to another cluster, cannot name this one."""
+    policy = _policy("longest")
+    cluster = _cluster([_member("a", characters=9), _member("b", characters=8), _member("c", characters=7)], policy)
+    assert cluster.join(_member("a", characters=1), policy, lambda member: member.id != "b").canonical == "c"
+    assert cluster.join(_member("a", characters=1), policy, lambda _: False).canonical == "a"
+
+
 def test_only_the_first_256_sources_are_named() -> None:
     """Of 300 sources, 44 count as others; sources already named keep counting by name."""
     cluster = _cluster([_member(f"m{i}", source=f"s{i}") for i in range(300)])
