@@ -4,14 +4,14 @@ Knows JSON Schema and how a fault is reported; knows nothing of where schemas co
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urljoin
 
 import orjson
 from confluent_kafka.schema_registry import Schema
 from jsonschema import SchemaError
 from jsonschema.protocols import Validator
-from jsonschema.validators import extend, validator_for
+from jsonschema.validators import validator_for
 from referencing import Registry as Documents
 from referencing import Resource
 from referencing.exceptions import Unresolvable
@@ -19,7 +19,7 @@ from referencing.jsonschema import DRAFT7
 
 from stream_dedup.decode.fields import Fields, Paths
 from stream_dedup.decode.format import JsonFormat
-from stream_dedup.decode.json_schema_rules import FORMATS, limited_time, rules_of
+from stream_dedup.decode.json_schema_rules import FORMATS, limited_time, with_our_rules
 from stream_dedup.decode.reason import Reason, UndecodableError
 from stream_dedup.decode.schemas import Schemas, frame_of, references
 from stream_dedup.decode.scope import Header
@@ -65,8 +65,7 @@ class JsonSchemaFormat:
         except SchemaError as error:
             raise ValueError(f"not a JSON Schema: {error.message[:_LONGEST_FAULT]}") from None
         # With its own documents it fetches none from the addresses that a schema names.
-        kind = cast("type[Validator]", extend(kind, rules_of(kind)))  # type: ignore[no-untyped-call]  # jsonschema's
-        return kind(document, registry=Documents().with_resources(resources))
+        return with_our_rules(kind)(document, registry=Documents().with_resources(resources))
 
 
 def _document(schema: Schema) -> dict[str, Any]:

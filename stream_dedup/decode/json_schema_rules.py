@@ -15,6 +15,7 @@ from typing import Any
 import regex
 from jsonschema import FormatChecker, ValidationError
 from jsonschema.protocols import Validator
+from jsonschema.validators import extend
 
 _PATTERN_SECONDS = 1.0  # for one text: some patterns take twice as long for each character more
 _COMPILED = 1_024  # patterns that are kept
@@ -79,10 +80,31 @@ def multiple_of(validator: Validator, factor: float, value: Any, _schema: Any) -
         yield ValidationError(f"{value!r} is not a multiple of {factor}")
 
 
-def rules_of(kind: type[Validator]) -> dict[str, _Rule]:
-    """Return the rules that replace those of a version of JSON Schema."""
+def with_our_rules(kind: type[Validator]) -> type[Validator]:
+    """Return a version of JSON Schema with these rules, which also hold wherever references lead to.
+
+    A document may name its version: there jsonschema would go on with that one, as it has it.
+    """
+    return _extended(kind, {})
+
+
+def _extended(kind: type[Validator], known: dict[type[Validator], type[Validator]]) -> type[Validator]:
+    """Return the same, given those of other documents' versions."""
     own: Mapping[str, _Rule] = kind.VALIDATORS
-    return RULES | {name: _while_there_is_time(own[name]) for name in _REFERENCES if name in own}
+    references = {name: _while_there_is_time(own[name]) for name in _REFERENCES if name in own}
+    ours: Any = extend(kind, RULES | references)  # type: ignore[no-untyped-call]  # jsonschema's
+    evolve = ours.evolve
+
+    def evolved(validator: Validator, **changes: Any) -> Any:  # noqa: ANN401  # as jsonschema calls it
+        made = evolve(validator, **changes)
+        if isinstance(made, ours):
+            return made
+        fields = {field.alias: getattr(made, field.name) for field in made.__attrs_attrs__ if field.init}
+        return (known.get(type(made)) or _extended(type(made), known))(**fields)
+
+    ours.evolve = evolved
+    known[kind] = ours
+    return known[kind]
 
 
 def _while_there_is_time(follow: _Rule) -> _Rule:

@@ -8,6 +8,7 @@ import errno
 import json
 import math
 import struct
+import time
 import uuid
 from datetime import date, datetime
 from decimal import Decimal
@@ -24,6 +25,7 @@ from jsonschema.validators import extend
 
 from stream_dedup.article import Article, Withdrawal
 from stream_dedup.decode import Reason, UndecodableError, WireDecoder, json_schema_rules
+from stream_dedup.decode import schemas as schemas_
 from stream_dedup.decode.json_schema_rules import RULES, multiple_of, unique_items
 from stream_dedup.decode.schemas import Schemas, references
 from stream_dedup.registry.client import Registry
@@ -190,6 +192,21 @@ def test_a_fault_of_the_machine_is_not_the_schemas() -> None:
     schemas: Schemas[str] = Schemas(Registry(client), "JSON", ready)
     with pytest.raises(OSError, match="Too many open files"):
         schemas.ready(key)
+    assert schemas.ready(key) == "ready"
+
+
+def test_useless_schema_is_asked_for_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each of its messages; but what it refers to may be registered later."""
+    monkeypatch.setattr(schemas_, "_USELESS_SECONDS", 0.2)
+    client = mock_registry()
+    key = register(client, "JSON", "{}")
+    ready = Mock(side_effect=[ValueError("it refers to nothing"), "ready"])
+    schemas: Schemas[str] = Schemas(Registry(client), "JSON", ready)
+    for _ in range(3):
+        with pytest.raises(UndecodableError, match=f"schema {key}: it refers to nothing"):
+            schemas.ready(key)
+    assert ready.call_count == 1
+    time.sleep(0.2)
     assert schemas.ready(key) == "ready"
 
 
@@ -444,17 +461,30 @@ def test_value_that_is_no_record_is_a_dead_letter() -> None:
     assert _refused(decoder(client), "avro", struct.pack(">BI", 0, key) + b"\x02a").reason is Reason.NOT_AN_OBJECT
 
 
-def test_records_within_records_end_no_process() -> None:
-    """Some levels of a recursive schema are read; a million of them give a dead letter, not a stack overflow."""
+@pytest.mark.parametrize(
+    ("kind", "end", "within", "level"),
+    [
+        (["null", "Post"], None, lambda record: record, b"\0\x02"),
+        ({"type": "array", "items": "Post"}, [], lambda record: [record], b"\0\x02"),
+        ({"type": "map", "values": ["null", "Post"]}, {}, lambda record: {"": record}, b"\0\x02\0\x02"),
+    ],
+    ids=["union", "array", "map"],
+)
+def test_records_within_records_end_no_process(kind: object, end: object, within: Any, level: bytes) -> None:  # noqa: ANN401  # a function
+    """Some levels of a recursive schema are read; a million of them give a dead letter, not a stack overflow.
+
+    By Avro's specification each level is an empty body, then the branch of a union or the size of a block, both 1, and
+    of a map the empty key.
+    """
     client = mock_registry()
-    inner = {"name": "reply", "type": ["null", "Post"]}
+    inner = {"name": "reply", "type": kind}
     schema = {"type": "record", "name": "Post", "fields": [{"name": "body", "type": "string"}, inner]}
-    record: dict[str, Any] = {"body": "末", "reply": None}
+    record: dict[str, Any] = {"body": "末", "reply": end}
     for _ in range(20):
-        record = {"body": BODY, "reply": record}
+        record = {"body": BODY, "reply": within(record)}
     value = avro(client, record, schema)
     assert article(decoder(client), "avro", value).body == BODY
-    assert _refused(decoder(client), "avro", value[:5] + b"\0\x02" * 1_000_000).reason is Reason.INVALID_RECORD
+    assert _refused(decoder(client), "avro", value[:5] + level * 1_000_000).reason is Reason.INVALID_RECORD
 
 
 def test_schemas_whose_types_are_shared_are_made_ready_in_no_time() -> None:
@@ -550,6 +580,14 @@ def test_fields_of_every_kind_are_reached_by_paths() -> None:
     assert article(of_kind, "protobuf", protobuf(client, message)).title == "POST"
     flagged = decoder(client, fields={"body": "original.body", "title": "flags.true"})
     assert article(flagged, "protobuf", protobuf(client, message)).title == "要闻"
+
+
+def test_number_without_a_name_in_an_enumeration_is_a_number() -> None:
+    """In proto3 a newer producer may send one that the schema lacks."""
+    client, kind = mock_registry(), message_class()
+    value = protobuf(client, kind(body=BODY, kind=7))
+    assert article(decoder(client), "protobuf", value).body == BODY
+    assert article(decoder(client, fields={"id": "kind"}), "protobuf", value).id == "7"
 
 
 def test_struct_holds_ids_and_what_is_not_read() -> None:
@@ -719,6 +757,23 @@ def test_json_schemas_may_refer_to_others_and_to_nothing_else(own: dict[str, str
     assert refused.reason is Reason.UNKNOWN_SCHEMA
 
 
+def test_patterns_are_those_of_ecma_in_documents_that_name_their_version() -> None:
+    """The rules hold wherever references lead to: there jsonschema would go on with its own."""
+    client, version = mock_registry(), {"$schema": "http://json-schema.org/draft-07/schema#"}
+    text = {
+        **version,
+        "definitions": {"text": {"type": "string", "pattern": r"^\p{Han}+。$"}},
+        "$ref": "#/definitions/text",
+    }
+    client.register_schema("text", Schema(json.dumps(text), "JSON"))
+    whole = {**version, "properties": {"body": {"$ref": "text.json"}}}
+    key = register(client, "JSON", json.dumps(whole), SchemaReference("text.json", "text", 1))
+    one, head = decoder(client), struct.pack(">BI", 0, key)
+    assert article(one, "json-schema", head + json.dumps({"body": BODY}).encode()).body == BODY
+    refused = _refused(one, "json-schema", head + json.dumps({"body": "abc。"}).encode())
+    assert "violates 'pattern'" in str(refused)
+
+
 def test_rules_that_cannot_be_followed_are_told() -> None:
     """Here, nesting is too deep for a self-referencing schema."""
     client = mock_registry()
@@ -729,13 +784,23 @@ def test_rules_that_cannot_be_followed_are_told() -> None:
     assert "cannot be checked" in str(refused)
 
 
-def test_values_that_would_be_checked_for_ever_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("version", "reference", "anchor"),
+    [
+        ("http://json-schema.org/draft-07/schema#", {"$ref": "#"}, {}),
+        ("https://json-schema.org/draft/2019-09/schema", {"$recursiveRef": "#"}, {"$recursiveAnchor": True}),
+        ("https://json-schema.org/draft/2020-12/schema", {"$dynamicRef": "#part"}, {"$dynamicAnchor": "part"}),
+    ],
+)
+def test_values_that_would_be_checked_for_ever_are_refused(
+    version: str, reference: dict[str, str], anchor: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With two alternatives that refer to the same rule, each further level takes twice as long."""
     monkeypatch.setattr(json_schema_rules, "_VALUE_SECONDS", 0.2)
     client = mock_registry()
-    either = {"anyOf": [{"$ref": "#/definitions/part"}, {"$ref": "#/definitions/part"}]}
-    part = {"type": "object", "properties": {"part": either, "end": False}}
-    key = register(client, "JSON", json.dumps({"properties": {"part": either}, "definitions": {"part": part}}))
+    either = {"anyOf": [reference, reference]}
+    part = {"type": "object", "properties": {"part": either, "end": False}, **anchor}
+    key = register(client, "JSON", json.dumps({"$schema": version, **part}))
     one, head = decoder(client), struct.pack(">BI", 0, key)
 
     def value(levels: int) -> bytes:
