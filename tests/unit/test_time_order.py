@@ -113,6 +113,16 @@ def test_what_another_partition_may_precede_is_held_back() -> None:
     assert order.held(("in", 0)) is None
 
 
+@pytest.mark.usefixtures("clock")
+def test_partitions_take_turns_with_messages_of_one_timestamp() -> None:
+    """Brokers and fast producers give one to many: else all of a partition's came before the others' of that moment."""
+    order = _order(2)
+    for partition in range(2):
+        _add(order, partition, *[60] * 20)
+    taken = order.take(_ALL, lambda _: False)
+    assert [place_of(message)[1] for message in taken] == [0, 1] * 20
+
+
 def test_partition_that_is_silent_is_not_waited_for_long(clock: _Clock) -> None:
     """Its leader may be down; once it delivers again, it is waited for again."""
     order = _order(2)
@@ -127,6 +137,21 @@ def test_partition_that_is_silent_is_not_waited_for_long(clock: _Clock) -> None:
     _add(order, 1, 700)
     _add(order, 0, 600)
     assert _ages(order.take(_ALL, lambda place: place == ("in", 1))) == [700]
+    assert len(order) == 1
+
+
+def test_partition_of_which_nothing_was_to_come_is_not_silent(clock: _Clock) -> None:
+    """Its silence begins once something is to come, however long it has delivered nothing."""
+    order = _order(2)
+    _add(order, 0, 900)
+    for _ in range(4):
+        assert order.take(_ALL, lambda place: place == ("in", 1)) == []
+        clock.seconds += 0.9
+    assert _ages(order.take(_ALL, lambda _: False)) == [900]
+    _add(order, 0, 800)
+    for _ in range(4):
+        assert order.take(_ALL, lambda place: place == ("in", 1)) == []
+        clock.seconds += 0.9
     assert len(order) == 1
 
 
@@ -196,6 +221,34 @@ def test_partitions_that_run_ahead_are_paused_until_half_of_it_is_taken(monkeypa
     left = order.held(("in", 0))
     assert left is not None
     assert left.messages == share // 2 // size
+
+
+@pytest.mark.usefixtures("clock")
+def test_partition_that_is_read_anew_is_paused_anew() -> None:
+    """The client delivers from it again, although what it has delivered is still held."""
+    client = _Client()
+    order = TimeOrder(client, bounded=True)
+    order.begin([("in", 0)])
+    for _ in range(40):
+        order.add(_message(0, 5 * _DAY, bytes(1 << 20)))
+    order.keep_pace()
+    assert client.paused == {("in", 0)}
+    client.paused.clear()
+    order.begin([("in", 0)], keep=True)
+    order.keep_pace()
+    assert client.paused == {("in", 0)}
+
+
+@pytest.mark.usefixtures("clock")
+def test_each_of_many_partitions_may_hold_some_fetches() -> None:
+    """Of hundreds, an equal share of the memory would be less than one fetch, and each pause costs half a second."""
+    client, fetch = _Client(), 256 << 10
+    order = TimeOrder(client, bounded=True)
+    order.begin([("in", partition) for partition in range(1_000)])
+    for fetches in range(1, 6):
+        order.add(_message(0, 5 * _DAY, bytes(fetch)))
+        order.keep_pace()
+        assert bool(client.paused) == (fetches > 3)
 
 
 @pytest.mark.usefixtures("clock")
