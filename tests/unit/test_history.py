@@ -138,6 +138,15 @@ def test_batch_is_no_larger_than_a_commit(monkeypatch: pytest.MonkeyPatch) -> No
     assert [batch for batch in batches if batch] == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_progress_is_that_of_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many messages there are in all, and how many of them were handed out with each batch."""
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: _Client([[0, 1, 2, 3], [4]], 5, 5))
+    settings = Settings.model_validate({"input": {"topics": ["in"]}, "commit": {"articles": 2}})
+    history = History(settings, {})
+    assert history.total == 5
+    assert [(len(batch), history.done) for batch in history.batches()] == [(2, 2), (2, 4), (1, 5)]
+
+
 def test_silence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """While no broker answers, the caller still gets batches, so that it stays alive and can be stopped."""
     assert list(islice(_batches(monkeypatch, [[0], [], [1, 2]]), 4)) == [[], [0, 1], [], []]

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ from stream_dedup.index.records.ledger import Progress
 from stream_dedup.stream.input import reader as reader_
 from stream_dedup.stream.input.decoded import Decoded
 from stream_dedup.stream.input.message_batch import MessageBatch
-from stream_dedup.stream.input.reader import Reader
+from stream_dedup.stream.input.reader import PendingCommit, PreparedBatch, Reader
 from tests.stream.waiting import wait_until
 
 _PAST, _NOT_STOPPING = 0.0, threading.Event()
@@ -146,3 +147,13 @@ def test_clock_is_told_the_time_of_the_stream(
         assert pending is not None
         pending.taken(lambda: None)
     assert told == [5, 8]
+
+
+def test_times_of_the_parts_of_a_commit_add_up() -> None:
+    """Its messages may have arrived at several times, and were then decoded part by part."""
+    pending = PendingCommit(MessageBatch())
+    for seconds in ({"decode": 1.0, "features": 2.0}, {"decode": 0.5, "features": 0.25}):
+        part: Future[PreparedBatch] = Future()
+        part.set_result(PreparedBatch(Decoded([], []), None, seconds))
+        pending.parts.append(part)
+    assert pending.taken(lambda: None).seconds == {"decode": 1.5, "features": 2.25}
