@@ -3,38 +3,68 @@
 Knows what decoding asks of a message; knows nothing of brokers.
 """
 
+from collections.abc import Sequence
+
+from stream_dedup.decode import Header
+
 
 class ArrivedMessage:
-    """A message without key and headers.
+    """A message.
 
     Args:
         content: its value.
         timestamp_ms: when it was written, milliseconds since 1970 in UTC.
         offset: where it is in its partition.
+        partition: which one.
+        topic: of the partition.
+        key: its key.
+        headers: its headers; None if they cannot be read.
     """
 
-    def __init__(self, content: bytes, timestamp_ms: int = 2, offset: int = 7) -> None:
+    def __init__(
+        self,
+        content: bytes,
+        timestamp_ms: int = 2,
+        offset: int = 7,
+        *,
+        partition: int = 1,
+        topic: str = "in",
+        key: bytes | None = None,
+        headers: Sequence[Header] | None = (),
+    ) -> None:
         self._content = content
         self._timestamp_ms = timestamp_ms
         self._offset = offset
+        self._partition = partition
+        self._topic = topic
+        self._key = key
+        self._headers = headers
 
     def value(self) -> bytes:
         """Return the value."""
         return self._content
 
-    def key(self) -> None:
-        """Return no key."""
+    def key(self) -> bytes | None:
+        """Return the key."""
+        return self._key
 
-    def headers(self) -> None:
-        """Return no headers."""
+    def headers(self) -> list[Header] | None:
+        """Return the headers; None if there are none.
+
+        Raises:
+            UnicodeDecodeError: they cannot be read.
+        """
+        if self._headers is None:
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+        return list(self._headers) or None
 
     def topic(self) -> str:
-        """Return the name of a topic."""
-        return "in"
+        """Return the name of its topic."""
+        return self._topic
 
     def partition(self) -> int:
-        """Return the number of a partition."""
-        return 1
+        """Return the number of its partition."""
+        return self._partition
 
     def offset(self) -> int:
         """Return where it is in its partition."""
