@@ -1,8 +1,10 @@
 """Clients' statistics, measured with librdkafka's mock brokers."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -125,3 +127,45 @@ def test_statistics_of_another_form_do_no_harm(text: str) -> None:
         told(text)
         told(text)
     assert [line["event"] for line in lines] == ["kafka_statistics_not_read"]
+
+
+# --------------------------------------------------------------------------- several brokers, as STATISTICS.md has them
+
+
+def _broker(number: int, *, rtt: tuple[int, int, int] = (0, 0, 0), **figures: object) -> dict[str, Any]:
+    """Return what is told of a broker; of round trips how many there were, and their sum and p99 in microseconds."""
+    trips = dict(zip(("cnt", "sum", "p99"), rtt, strict=True))
+    return {"nodeid": number, "state": "UP", "req_timeouts": 0, "txerrs": 0, "rxerrs": 0, "rtt": trips, **figures}
+
+
+def _told(*brokers: dict[str, Any]) -> str:
+    named = {f"broker:{place}": one for place, one in enumerate(brokers)}
+    return json.dumps({"brokers": named, "rx_bytes": 0, "tx_bytes": 0, "msg_cnt": 0, "msg_size": 0})
+
+
+def test_each_broker_is_counted_once_while_it_is_connected() -> None:
+    """A bootstrap address is none of its own, and a coordinator is listed a second time."""
+    metrics = Metrics()
+    with client_statistics(metrics, "producer") as tell:
+        tell(_told(_broker(-1), _broker(1), _broker(2), _broker(3, state="DOWN"), _broker(-1, state="INIT")))
+        assert _value(metrics, "connected_brokers", client="producer") == 2
+
+
+def test_faults_of_all_brokers_add_up() -> None:
+    """What was counted of a broker that is no longer listed stays counted, and is not counted again."""
+    metrics = Metrics()
+    with client_statistics(metrics, "producer") as tell:
+        gone = _broker(2, req_timeouts=4, txerrs=2, rxerrs=3)
+        for brokers in ([_broker(1, req_timeouts=1), gone], [_broker(1, req_timeouts=2)], [_broker(1, req_timeouts=5)]):
+            tell(_told(*brokers))
+    assert _value(metrics, "request_timeouts_total", client="producer") == 1 + 4 + 3
+    assert _value(metrics, "transmission_errors_total", client="producer") == 2 + 3
+
+
+def test_round_trips_are_those_of_all_brokers_and_the_slowest() -> None:
+    """The mean is of all requests, however they are distributed; brokers without any say nothing."""
+    metrics = Metrics()
+    with client_statistics(metrics, "producer") as tell:
+        tell(_told(_broker(1, rtt=(9, 9_000, 4_000)), _broker(2, rtt=(1, 11_000, 11_000)), _broker(3)))
+        told = [_value(metrics, "round_trip_seconds", client="producer", stat=stat) for stat in ("mean", "p99")]
+        assert told == pytest.approx([0.002, 0.011])
