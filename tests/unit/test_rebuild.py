@@ -49,19 +49,25 @@ def test_stop_is_obeyed_while_the_changelog_is_waited_for(tmp_path: Path, monkey
         _stopped(tmp_path).run()
 
 
-def test_disk_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service with the old settings may run on it, and would end: it stops before, and says how to go on."""
+@pytest.mark.parametrize(("size", "reserve_mb"), [(8 << 30, 820), (1 << 40, 1024)])
+def test_disk_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, reserve_mb: int) -> None:
+    """A service with the old settings may run on it, and would end: it stops before, and says how to go on.
+
+    A tenth of a small disk is left alone, and a gigabyte of a large one.
+    """
 
     def catch_up(*_: Any, heartbeat: Callable[[], None]) -> None:  # noqa: ANN401  # whatever else it is given
-        monkeypatch.setattr(rebuild_, "disk_usage", lambda _: (8 << 30, 7 << 30, 820 << 20))
+        monkeypatch.setattr(rebuild_, "disk_usage", lambda _: (size, 0, reserve_mb << 20))
         heartbeat()
-        monkeypatch.setattr(rebuild_, "disk_usage", lambda _: (8 << 30, 7 << 30, 819 << 20))
+        monkeypatch.setattr(rebuild_, "disk_usage", lambda _: (size, 0, (reserve_mb - 1) << 20))
         heartbeat()
 
     monkeypatch.setattr(rebuild_, "Topics", lambda *_: _topics())
     monkeypatch.setattr(rebuild_, "make_writer", lambda *_: Mock())
     monkeypatch.setattr(rebuild_, "catch_up", catch_up)
-    with pytest.raises(StoreFullError, match=f"the disk of {tmp_path} has 819 MB left.*run the same command again"):
+    with pytest.raises(
+        StoreFullError, match=f"the disk of {tmp_path} has {reserve_mb - 1:,} MB left.*run the same command again"
+    ):
         _rebuild(tmp_path).run()
 
 
