@@ -106,6 +106,12 @@ def test_messages_that_are_no_events_are_read_as_ever() -> None:
     assert raised.value.reason is Reason.MISSING_FIELD
 
 
+@pytest.mark.parametrize("media", [b"Application/CloudEvents+JSON", b" application/cloudevents+json ;charset=utf-8"])
+def test_content_type_is_told_in_either_case(media: bytes) -> None:
+    """As RFC 9110 has media types, with parameters behind a semicolon and blanks around."""
+    assert article(_accepting(**_BY_EVENT), "any", _structured(), [("content-type", media)]).id == "e-1"
+
+
 def test_data_of_an_event_is_in_the_format_of_its_topic() -> None:
     """This holds in binary mode and for base64 data in structured mode; data that is a JSON object is used as it is."""
     client = mock_registry()

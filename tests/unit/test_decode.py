@@ -338,6 +338,19 @@ def test_date_with_single_digits_is_a_date(written: str) -> None:
     assert _published(f"{written} 8:05") == _published("2026-01-05T08:05")
 
 
+@pytest.mark.parametrize(
+    "written", ["2026/10/18 20:00:00.25", "2026-10-18T12:00:00.25Z", "2026年10月18日 20:00:00.250"]
+)
+def test_parts_of_a_second_are_kept(written: str) -> None:
+    """In the forms of sites too: the newest of two articles is told by them."""
+    assert _published(written) == _NOW + 250
+
+
+def test_numbers_before_1970_are_negative() -> None:
+    """Seconds and milliseconds are told apart by their size, as those of today are."""
+    assert _published(-1_000_000_000) == _published(-1_000_000_000_000) == -1_000_000_000_000
+
+
 def test_any_other_digits_are_a_number() -> None:
     """Twelve digits in a string are milliseconds, as the number would be, and not a date with a time of day."""
     assert _published("202610182000") == _published(202610182000) == 202610182000
@@ -494,6 +507,18 @@ def test_withdrawal_without_id_has_the_name_and_url_of_the_article(url: str) -> 
     withdrawal = _decoder().decode(_escaped(id=None, url=url, body=None, deleted=True), _NOW)
     assert withdrawal == Withdrawal(article.id, article.url)
     assert _withdrawn(id=" ").id == _URL_NAME
+
+
+@pytest.mark.parametrize("field", ["url", "source"])
+def test_links_repeat_no_more_than_2000_characters_of_a_name(field: str) -> None:
+    """Some URLs contain a whole picture; what derives from them, such as an id, does so from the whole."""
+    long, longer = ("x" * count for count in (2_000, 2_001))
+    assert getattr(_decoded(**{field: long}), field) == long
+    assert getattr(_decoded(**{field: longer}), field) == long
+    assert _decoded(id=..., url=long).id != _decoded(id=..., url=longer).id
+    withdrawal = _withdrawn(url=longer)
+    assert isinstance(withdrawal, Withdrawal)
+    assert withdrawal.url == long
 
 
 @pytest.mark.parametrize("absent", [False, None, ...])
