@@ -265,6 +265,8 @@ def test_path_from_the_folder_of_a_file_is_utf_8(tmp_path: Path) -> None:
         ("weights.idf_floor=9.5", ("weights.idf_floor = 9.5 is not below idf_ceiling = 9.0",)),
         ("output.unique=.", ("output.unique = '.'", "neither . nor ..")),
         ("output.dead=..", ("output.dead = '..'", "neither . nor ..")),
+        (f"output.dead={'a' * 250}", ("output.dead = 'aaa", "it must be 1 to 249 characters out of a-z")),
+        (f"state.name={'a' * 201}", ("state.name = 'aaa", "it must be at most 200 characters out of a-z")),
         ("output.unique=no topic", ("output.unique = 'no topic'", "it must be 1 to 249 characters out of a-z")),
         ("shadow.topic=no topic", ("shadow.topic = 'no topic'", "it must be 1 to 249 characters out of a-z")),
         ("state.name=no name", ("state.name = 'no name'", "it must be at most 200 characters out of a-z")),
@@ -347,8 +349,11 @@ def test_several_faults_are_listed_at_once() -> None:
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:
-    """Examples: more landmarks than the sketch holds, and two outputs on one topic."""
+    """Examples: more landmarks than the sketch holds or a long text may have, and two outputs on one topic."""
     assert "landmarks.keys = 20 is more than sketch.size = 16" in _faults("landmarks.keys=20", "sketch.size=16")
+    assert "landmarks.keys = 20 is more than landmarks.most_keys = 19" in _faults(
+        "landmarks.keys=20", "landmarks.most_keys=19"
+    )
     assert "must all differ" in _faults("output.dead=articles.unique")
 
 
@@ -367,6 +372,7 @@ def test_topics_of_the_index_are_no_topics_of_articles(setting: str, topic: str)
         (("api.port=9108",), True),
         (("http.port=9109", "http.host=0.0.0.0"), True),
         (("http.port=9109", "http.host=::1"), False),
+        (("http.port=9109", "http.host=::"), True),
         (("http.port=9109", "http.host=localhost"), True),
         (("http.port=0", "api.port=0"), False),
     ],
@@ -410,7 +416,10 @@ def test_time_zone_that_cannot_be_is_refused(offset: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["sasl.password", "ssl.key.password", "ssl.keystore.password", "sasl.oauthbearer.client.secret", "ssl.key.pem"],
+    [
+        *("sasl.password", "ssl.key.password", "ssl.keystore.password", "ssl.key.pem"),
+        *("sasl.oauthbearer.client.secret", "sasl.oauthbearer.config", "sasl.jaas.config"),
+    ],
 )
 def test_secrets_are_redacted(name: str) -> None:
     """Passwords, secrets and keys are hidden; other properties are shown."""
@@ -447,6 +456,12 @@ def test_url_of_the_registry_is_one_without_secrets(url: str) -> None:
     faults = _faults(f"registry.url={url}")
     assert "registry.url" in faults
     assert "hunter2" not in faults
+
+
+def test_url_of_the_registry_may_have_a_path() -> None:
+    """What is in it are no credentials."""
+    url = "https://registry.example/teams/news@work"
+    assert load_settings(flags=[f"registry.url={url}"]).registry == {"url": url}
 
 
 @pytest.mark.parametrize("url", ["http://", "http://[::1", "http://host:port", "https://host:99999", "http://:80"])
@@ -532,6 +547,19 @@ def test_properties_without_a_name_are_refused() -> None:
     assert named in _faults("kafka.consumer.=hunter2")
     assert named in _faults(environment={"STREAM_DEDUP_KAFKA": "x"})
     assert "write it as in registry.url=http://registry:8081" in _faults("registry=http://r")
+
+
+@pytest.mark.parametrize("servers", ["", " "])
+def test_broker_without_a_name_is_refused(servers: str) -> None:
+    """An unset shell variable would otherwise mean one that librdkafka waits for in vain."""
+    assert "bootstrap.servers is empty: name at least one broker" in _faults(f"kafka.bootstrap.servers={servers}")
+
+
+def test_bounds_of_idf_are_those_of_the_profile() -> None:
+    """The paper's has none: a floor above the other profile's ceiling contradicts nothing there."""
+    weights = load_settings(flags=["weights.profile=paper2020", "weights.idf_floor=9.5"]).weights
+    assert (weights.profile, weights.idf_floor) == ("paper2020", 9.5)
+    assert "weights.idf_floor = 9.5 is not below" in _faults("weights.idf_floor=9.5")
 
 
 def test_formats_of_topics_are_pairs() -> None:
@@ -674,6 +702,17 @@ def test_secrets_are_not_in_what_is_refused() -> None:
         check_properties(load_settings(flags=[f"kafka.{flag}" for flag in flags]))
     assert "kafka.sasl.pasword = [redacted]: " in str(told.value)
     assert "hunter2" not in str(told.value)
+
+
+def test_librdkafka_takes_what_the_largest_commits_need() -> None:
+    """Sizes that follow from settings are no larger than it allows."""
+    check_properties(load_settings(flags=[f"{name}={1 << 30}" for name in ("commit.bytes", "input.max_message_bytes")]))
+
+
+@pytest.mark.parametrize("acks", ["all", "-1", "ALL"])
+def test_property_may_be_written_as_librdkafka_has_it(acks: str) -> None:
+    """That of all replicas has two names; whichever is set, it is what the service requires."""
+    assert producer_properties(load_settings(flags=[f"kafka.acks={acks}"]))["acks"] == "all"
 
 
 def test_every_setting_has_a_description() -> None:
