@@ -185,10 +185,11 @@ def test_topic_that_was_made_anew_is_read_from_its_beginning(bootstrap: str, res
 
 
 @pytest.mark.usefixtures("looks_in")
-def test_partition_without_messages_is_read_from_where_it_was_first_assigned(bootstrap: str) -> None:
-    """With `auto.offset.reset=latest` too: what arrives while no process runs is not skipped."""
+@pytest.mark.parametrize("end", ["latest", "largest", "end"])
+def test_partition_without_messages_is_read_from_where_it_was_first_assigned(bootstrap: str, end: str) -> None:
+    """With `auto.offset.reset=latest` too, whatever it is called: what arrives while no process runs is not skipped."""
     topics, positions = named_topics(), dict[Place, int]()
-    settings = _settings(bootstrap, topics, "kafka.consumer.auto.offset.reset=latest")
+    settings = _settings(bootstrap, topics, f"kafka.consumer.auto.offset.reset={end}")
     create_topic(bootstrap, topics.input, 2)
     identify = AdminTopics(settings).identities
     produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(3, 1)])
