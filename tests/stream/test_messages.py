@@ -17,7 +17,7 @@ from stream_dedup.settings import Settings, load_settings
 from stream_dedup.stream.kafka.messages import Messages
 from stream_dedup.stream.kafka.places import timestamp_of
 from stream_dedup.stream.kafka.tail import Tail
-from tests.stream.messages import article, produce
+from tests.stream.messages import Incoming, article, produce
 from tests.stream.topics import create_topic, named_topics
 
 _LATER_MS = 1_800_000  # how far ahead the newest messages are dated; brokers accept an hour at most
@@ -103,6 +103,31 @@ def test_message_at_an_offset(bootstrap: str, topic: str) -> None:
         assert found is not None
         assert found.value() == b"new 7"
         assert messages.at(Origin(topic, 1, _HELD, 0)) is None
+
+
+def test_marker_of_a_transaction_is_no_message(bootstrap: str) -> None:
+    """The offset after it has another one: who asks for a text must not be shown that of another article."""
+    name = named_topics().input
+    create_topic(bootstrap, name)
+    offsets = [produce(bootstrap, name, [article(one, one)], transaction=True) for one in "ab"]
+    assert offsets == [[0], [2]]
+    with closing(Messages(_settings(bootstrap))) as messages:
+        found = [messages.at(Origin(name, 0, offset)) for offset in range(4)]
+    assert [message and message.offset() for message in found] == [0, None, 2, None]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_newest_are_found_where_each_has_a_transaction_of_its_own(bootstrap: str, count: int) -> None:
+    """Each is followed by a marker, which takes up an offset; so also for `tail`."""
+    name = named_topics().input
+    create_topic(bootstrap, name)
+    for number in range(5):
+        produce(bootstrap, name, [Incoming(b"%d" % number)], transaction=True)
+    expected = [b"%d" % number for number in range(5 - count, 5)]
+    settings = _settings(bootstrap)
+    with closing(Messages(settings)) as messages, Tail(settings, [name]) as tail:
+        assert _values(messages, name, count) == expected
+        assert [message.value() for message in tail.messages(count, endless=False)] == expected
 
 
 def test_message_that_came_without_a_timestamp_has_none(bootstrap: str, topic: str) -> None:
