@@ -110,6 +110,17 @@ def test_missing_topics_are_created_and_a_second_start_finds_them_right(bootstra
     assert partitions(bootstrap, state.changelog) == 1
 
 
+def test_topics_that_another_process_creates_meanwhile_are_taken(
+    bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two replicas may start at the same moment, and both find none."""
+    chosen = settings(bootstrap, name)
+    state, late = state_topics(chosen, DIGEST), Topics(chosen)
+    monkeypatch.setattr(late, "_existing", dict)
+    Topics(chosen).prepare(state)
+    late.prepare(state)
+
+
 def test_largest_cluster_fits_its_topic(bootstrap: str, name: str) -> None:
     """As many sources as are counted by name, with the longest names: more than a topic takes by Kafka's default."""
     Topics(settings(bootstrap, name)).prepare(state_topics(settings(bootstrap, name), DIGEST))
@@ -312,6 +323,12 @@ def test_room_is_less_than_the_topic_takes(bootstrap: str, name: str) -> None:
     """The room leaves space for what the service adds to a message."""
     create(bootstrap, name, config={"max.message.bytes": "3000000"})
     assert 2_900_000 < Topics(settings(bootstrap, name)).max_message_bytes(name) < 3_000_000
+
+
+def test_some_room_is_left_of_a_small_topic(bootstrap: str, name: str) -> None:
+    """Else every article would be too large for it, however short."""
+    create(bootstrap, name, config={"max.message.bytes": "50000"})
+    assert 20_000 < Topics(settings(bootstrap, name)).max_message_bytes(name) < 50_000
 
 
 @pytest.mark.parametrize("limit", ["message.max.bytes=2000000", "producer.queue.buffering.max.kbytes=1953"])
