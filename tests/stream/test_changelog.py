@@ -178,6 +178,22 @@ def test_no_more_is_taken_than_was_asked_for(bootstrap: str, topic: str, reader:
     assert max(taken) <= 600_000
 
 
+def test_small_records_do_not_invite_a_flood_of_large_ones(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
+    """How many are asked for follows from their size: a few small ones must not make it forget the large."""
+    sizes = [100_000, *[10] * 30, *[100_000] * 60]
+    produce(bootstrap, topic, [Incoming(bytes(size), key=b"%d" % n) for n, size in enumerate(sizes)])
+    reader.seek(0)
+    taken: list[int] = []
+
+    def done() -> bool:
+        taken.append(sum(len(record.value or b"") for record in reader.read(1.0, 500_000)))
+        return reader.remaining() == 0
+
+    wait_until(done, "the end of the log")
+    assert sum(taken) == sum(sizes)
+    assert max(taken) < 2_000_000
+
+
 def test_waiting_is_for_the_first_record_only(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
     """What is available is returned at once, however long the caller would have waited."""
     produce(bootstrap, topic, [Incoming(b"v", key=b"a")])
@@ -304,6 +320,20 @@ def test_state_with_a_commit_that_its_log_has_lost_is_told(bootstrap: str, tmp_p
             pytest.raises(ChangelogLostError, match="log had ended before it grew to "),
         ):
             ChangelogFollower(state, reader, "log/1", lambda: None)
+
+
+@pytest.mark.usefixtures("compiled")
+def test_state_that_follows_its_log_to_a_commit_ends_there(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    """A service writes on while its state, as it was read, is compared with a replay: what follows is too much."""
+    chosen = settings(bootstrap)
+    with RocksStore(tmp_path / "owner") as ahead, RocksStore(tmp_path / "replay") as store:
+        engine, state = Deduplicator(settings=chosen, store=ahead), State(store, chosen)
+        commits = [_committed(engine, Article(str(n), body)) for n, body in enumerate(bodies()[:3])]
+        produce(bootstrap, topic, [record for commit in commits for record in commit])
+        with closing(ChangelogReader(chosen, topic)) as reader:
+            follower, left = ChangelogFollower(state, reader, "log/1", lambda: None), list[int]()
+            follower.catch_up(left.append, len(commits[0]) + len(commits[1]))
+        assert (state.progress.steps, follower.replayed, left[-1]) == (2, 2, 0)
 
 
 def test_marker_of_the_last_commit_is_waited_for(bootstrap: str, topic: str, tmp_path: Path) -> None:
