@@ -24,7 +24,6 @@ _PREFIX = "stream-dedup-"  # of the names by which brokers know the clients
 _FETCH_BYTES = 256 << 10
 _LARGEST = 1_000_000_000  # bytes: what librdkafka allows for a message
 _TRANSACTION_MARGIN_SECONDS = 30.0
-_LONGEST_TRANSACTION_SECONDS = 900.0  # what brokers allow unless their transaction.max.timeout.ms says otherwise
 _REPLAY_FETCH_BYTES = 16 << 20
 _REPLAY_QUEUE_KILOBYTES = 64 << 10
 _BROWSED_KILOBYTES = 1 << 10
@@ -271,9 +270,8 @@ def producer_properties(settings: Settings, transactional_id: str = "") -> dict[
         return _merged("producer", defaults, settings.kafka, _FIXED_PRODUCER)
     # The outputs and the commit may each take until the deadline. After this time the broker aborts what a killed
     # process left open, unless another process takes over before.
-    longest = min(2 * deadline + _TRANSACTION_MARGIN_SECONDS, _LONGEST_TRANSACTION_SECONDS)
     defaults |= {
-        "transaction.timeout.ms": str(int(longest * 1000)),
+        "transaction.timeout.ms": str(int((2 * deadline + _TRANSACTION_MARGIN_SECONDS) * 1000)),
         # librdkafka waits this long for a broker that does not answer, whatever timeout a call is given.
         "socket.timeout.ms": "10000",
     }
