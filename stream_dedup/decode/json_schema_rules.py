@@ -9,13 +9,14 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, cast
 
+import attrs
 import regex
 from jsonschema import FormatChecker, ValidationError
 from jsonschema.protocols import Validator
-from jsonschema.validators import extend
+from jsonschema.validators import extend, validator_for
 
 _PATTERN_SECONDS = 1.0  # for one text: some patterns take twice as long for each character more
 _COMPILED = 1_024  # patterns that are kept
@@ -80,31 +81,23 @@ def multiple_of(validator: Validator, factor: float, value: Any, _schema: Any) -
         yield ValidationError(f"{value!r} is not a multiple of {factor}")
 
 
+@cache
 def with_our_rules(kind: type[Validator]) -> type[Validator]:
     """Return a version of JSON Schema with these rules, which also hold wherever references lead to.
 
     A document may name its version: there jsonschema would go on with that one, as it has it.
     """
-    return _extended(kind, {})
-
-
-def _extended(kind: type[Validator], known: dict[type[Validator], type[Validator]]) -> type[Validator]:
-    """Return the same, given those of other documents' versions."""
     own: Mapping[str, _Rule] = kind.VALIDATORS
     references = {name: _while_there_is_time(own[name]) for name in _REFERENCES if name in own}
-    ours: Any = extend(kind, RULES | references)  # type: ignore[no-untyped-call]  # jsonschema's
-    evolve = ours.evolve
+    ours: Any = extend(kind, _RULES | references)  # type: ignore[no-untyped-call]  # jsonschema's
+    fields = [field for field in attrs.fields(ours) if field.init]
 
-    def evolved(validator: Validator, **changes: Any) -> Any:  # noqa: ANN401  # as jsonschema calls it
-        made = evolve(validator, **changes)
-        if isinstance(made, ours):
-            return made
-        fields = {field.alias: getattr(made, field.name) for field in made.__attrs_attrs__ if field.init}
-        return (known.get(type(made)) or _extended(type(made), known))(**fields)
+    def evolve(validator: Validator, **changes: Any) -> Validator:  # noqa: ANN401  # as jsonschema calls it
+        given = {field.alias: getattr(validator, field.name) for field in fields} | changes
+        return with_our_rules(validator_for(given["schema"], default=kind))(**given)
 
-    ours.evolve = evolved
-    known[kind] = ours
-    return known[kind]
+    ours.evolve = evolve
+    return cast("type[Validator]", ours)
 
 
 def _while_there_is_time(follow: _Rule) -> _Rule:
@@ -132,7 +125,7 @@ def limited_time() -> Iterator[None]:
 
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-RULES: dict[str, _Rule] = {
+_RULES: dict[str, _Rule] = {
     "pattern": pattern,
     "patternProperties": pattern_properties,
     "additionalProperties": additional_properties,

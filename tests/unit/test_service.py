@@ -5,9 +5,13 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
+from structlog.testing import capture_logs
 
+from stream_dedup import Article, Deduplicator
+from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import FileStore, StoreDamagedError, StoreError
 from stream_dedup.settings import Settings
 from stream_dedup.stream import life as life_
@@ -15,6 +19,7 @@ from stream_dedup.stream import service as service_
 from stream_dedup.stream.life import StoppedError
 from stream_dedup.stream.service import Service
 from stream_dedup.stream.state.changelog import ChangelogTruncatedError
+from tests.stream.waiting import wait_until
 
 
 class _Engine:
@@ -62,3 +67,28 @@ def test_a_state_that_waits_for_its_disk_sees_a_stop(tmp_path: Path, monkeypatch
     service = Service(Settings.model_validate({"state": {"directory": str(tmp_path)}, "http": {"port": 0}}))
     with pytest.raises(StoreError, match="the end of the test"):
         service.run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [None, StoreError("the disk does not answer")])
+def test_reclaiming_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: StoreError | None) -> None:
+    """The log says how long it took, or why it could not be done: the stream goes on in either case."""
+
+    def judge(_service: Service, engine: Deduplicator, store: RocksStore, *_: object) -> NoReturn:
+        if fault is not None:
+            monkeypatch.setattr(store, "reclaim", Mock(side_effect=fault))
+        for day in (0, 30, 60):
+            engine.add(Article(f"{day}", "正文", published_ms=1_760_000_000_000 + day * 86_400_000))
+        wait_until(lambda: any(line["event"].startswith("space_") for line in lines), "the reclaiming is told")
+        raise StoreError("the end of the test")
+
+    monkeypatch.setattr(Service, "_connected", judge)
+    monkeypatch.setattr(service_, "Topics", lambda *_: None)
+    settings = Settings.model_validate({"state": {"directory": str(tmp_path)}, "http": {"port": 0}})
+    with capture_logs() as lines, pytest.raises(StoreError, match="the end of the test"):
+        Service(settings).run()
+    (told,) = [line for line in lines if line["event"].startswith("space_")]
+    if fault is None:
+        assert (told["event"], told["before_generation"] > 0, told["seconds"] >= 0) == ("space_reclaimed", True, True)
+    else:
+        assert (told["event"], told["error"]) == ("space_not_reclaimed", "the disk does not answer")

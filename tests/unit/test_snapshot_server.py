@@ -97,6 +97,19 @@ def test_stream_does_not_wait_until_space_is_reclaimed(tmp_path: Path) -> None:
     assert (tmp_path / "right" / "digest").is_dir()
 
 
+def test_requests_are_looked_for_once_a_second(snapshots: SnapshotServer, tmp_path: Path) -> None:
+    """However often the loop goes round: each time, a directory is read."""
+    snapshots.turn()
+    request = tmp_path / "snapshot-1.request"
+    request.write_bytes(b"{}")
+    for _ in range(100):
+        snapshots.turn()
+    assert request.exists()
+    time.sleep(1.0)
+    snapshots.turn()
+    assert not request.exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_interrupted_takes_the_request_back(number: signal.Signals, tmp_path: Path) -> None:
