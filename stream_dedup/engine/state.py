@@ -108,7 +108,7 @@ class State:
                 "this change was decided on another state than the current one: it, or another change, was applied "
                 "since; decide again"
             )
-        self.index.shelf.maintain(self.progress)
+        self._maintain()
         puts = [*position_puts(positions)]
         if place is not None:
             puts += [place.put(), *self._starts(change.base, [(Commit(change.steps, positions), place.offset)])]
@@ -138,7 +138,7 @@ class State:
         """
         self._check_order([step for commit, _ in commits for step in commit.steps])
         self._stale = True
-        self.index.shelf.maintain(self.progress)
+        self._maintain()
         before = progress = self.progress
         overlay = Overlay(self.store)
         for steps in _by_generation(progress, commits):
@@ -173,6 +173,11 @@ class State:
         self.reclaimer.close()
         self.index.close()
         self.store.close()
+
+    def _maintain(self) -> None:
+        """Do what has become due with earlier changes; if it fails, nothing has changed."""
+        self.index.shelf.maintain(self.progress)
+        self.reclaimer.look(self.progress)
 
     def _load_counts(self) -> None:
         counts, epoch = load_counts(self.store, self._settings.idf.max_words)
@@ -212,7 +217,6 @@ class State:
             self.index.add(step.entries, step.numbers(), step.progress.entries)
         self.progress = steps[-1].progress
         self._place = place or self._place
-        self.reclaimer.look(self.progress)
 
 
 def _begun(commit: Commit) -> Iterator[int]:

@@ -77,7 +77,7 @@ def test_reclaiming_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fau
     def judge(_service: Service, engine: Deduplicator, store: RocksStore, *_: object) -> NoReturn:
         if fault is not None:
             monkeypatch.setattr(store, "reclaim", Mock(side_effect=fault))
-        for day in (0, 30, 60):
+        for day in (0, 30, 60, 90):
             engine.add(Article(f"{day}", "正文", published_ms=1_760_000_000_000 + day * 86_400_000))
         wait_until(lambda: any(line["event"].startswith("space_") for line in lines), "the reclaiming is told")
         raise StoreError("the end of the test")
