@@ -3,7 +3,6 @@
 Knows which keys belong to generations that have expired; knows nothing of when a generation expires.
 """
 
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -21,8 +20,6 @@ Told = Callable[[int, float, StoreError | None], None]
 class Reclaimer:
     """Frees the disk space of each generation soon after it was dropped.
 
-    The thread starts with the first generation that expires.
-
     Args:
         store: the state.
     """
@@ -30,38 +27,31 @@ class Reclaimer:
     def __init__(self, store: FileStore) -> None:
         self._store = store
         self._oldest = _FIRST.number
-        self._expired: queue.SimpleQueue[Generation | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self.tell: Told = lambda _number, _seconds, _error: None
 
     def look(self, progress: Progress) -> None:
-        """Reclaim in the background what has expired since the last look.
+        """Begin to reclaim what has expired since the last time, unless that is still under way.
 
-        At the first one that is everything so far: an earlier process may have ended before it was done.
+        The first time that is everything so far: an earlier process may have ended before it was done. Whatever is
+        being reclaimed when the store is closed ends then.
 
         Args:
             progress: of the state, whose expired generations were dropped.
         """
         oldest = progress.generations[0]
-        if oldest.number == self._oldest:
+        if oldest.number == self._oldest or (self._thread is not None and self._thread.is_alive()):
             return
+        self._thread = threading.Thread(target=self._reclaim_before, args=(oldest,), name="reclaim", daemon=True)
+        self._thread.start()
         self._oldest = oldest.number
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="reclaim", daemon=True)
-            self._thread.start()
-        self._expired.put(oldest)
 
-    def close(self) -> None:
-        """End the thread; whatever it is doing ends when the store is closed."""
-        self._expired.put(None)
-
-    def _work(self) -> None:
-        while (oldest := self._expired.get()) is not None:
-            began = time.monotonic()
-            error: StoreError | None = None
-            try:
-                for dropped in ranges(_FIRST, oldest):
-                    self._store.reclaim(dropped.family, dropped.begin, dropped.end)
-            except StoreError as refused:
-                error = refused
-            self.tell(oldest.number, time.monotonic() - began, error)
+    def _reclaim_before(self, oldest: Generation) -> None:
+        began = time.monotonic()
+        error: StoreError | None = None
+        try:
+            for dropped in ranges(_FIRST, oldest):
+                self._store.reclaim(dropped.family, dropped.begin, dropped.end)
+        except StoreError as refused:
+            error = refused
+        self.tell(oldest.number, time.monotonic() - began, error)

@@ -170,7 +170,6 @@ class State:
         if self._closed:
             return
         self._closed = True
-        self.reclaimer.close()
         self.index.close()
         self.store.close()
 

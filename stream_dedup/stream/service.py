@@ -149,7 +149,6 @@ class Service:
             snapshots = SnapshotServer(self._settings.state.directory, store, directory.name)
             with (
                 closing(engine.state.index),
-                closing(engine.state.reclaimer),
                 stoppable(),
                 self._connected(engine, store, directory, topics, snapshots) as parts,
             ):

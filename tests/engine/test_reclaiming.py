@@ -63,6 +63,21 @@ def _judged(store: _Store, days: Sequence[int]) -> Iterator[tuple[Deduplicator, 
             yield engine, told
 
 
+def _next(told: "SimpleQueue[_Told]") -> _Told:
+    """Return what is told next, once its thread has ended."""
+    one = told.get(timeout=_SECONDS)
+    _wait_for_threads()
+    return one
+
+
+def _wait_for_threads() -> None:
+    """Wait for the end of all that is being reclaimed."""
+    for thread in threading.enumerate():
+        if thread.name == "reclaim":
+            thread.join(_SECONDS)
+            assert not thread.is_alive()
+
+
 def _is_reclaimed(store: _Store, dropped: Drop) -> bool:
     return any(
         one.family is dropped.family and one.begin <= dropped.begin and dropped.end <= one.end
@@ -76,7 +91,7 @@ def test_what_is_dropped_is_reclaimed(store: _Store) -> None:
     for engine, told in _judged(store, range(0, 20, 2)):
         if engine.progress.live[0] != oldest:
             oldest = engine.progress.live[0]
-            assert told.get(timeout=_SECONDS) == (oldest, None)
+            assert _next(told) == (oldest, None)
             assert all(_is_reclaimed(store, dropped) for dropped in store.dropped)
     assert oldest > 1
     assert {dropped.family for dropped in store.dropped} == {*EXPIRING, Family.ENTRIES}
@@ -90,7 +105,7 @@ def test_what_an_earlier_process_left_is_reclaimed(store: _Store) -> None:
     assert dropped
     store.reclaimed.clear()
     for engine, told in _judged(store, [10]):
-        assert told.get(timeout=_SECONDS) == (engine.progress.live[0], None)
+        assert _next(told) == (engine.progress.live[0], None)
     assert all(_is_reclaimed(store, one) for one in dropped)
 
 
@@ -100,7 +115,7 @@ def test_what_could_not_be_reclaimed_is_tried_again_with_the_next_generation(sto
     for engine, told in _judged(store, range(0, 20, 2)):
         if engine.progress.live[0] != oldest:
             first, oldest = not oldest, engine.progress.live[0]
-            assert told.get(timeout=_SECONDS) == (oldest, store.refusal)
+            assert _next(told) == (oldest, store.refusal)
             assert bool(store.reclaimed) != first
             store.refusal = None
         elif not oldest:
@@ -113,7 +128,4 @@ def test_closed_engine_leaves_no_thread_behind(store: _Store, days: Sequence[int
     """Thousands of engines may be opened one after another in one process."""
     for _ in _judged(store, days):
         pass
-    for thread in threading.enumerate():
-        if thread.name == "reclaim":
-            thread.join(_SECONDS)
-            assert not thread.is_alive()
+    _wait_for_threads()
