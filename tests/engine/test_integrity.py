@@ -11,14 +11,13 @@ import pytest
 
 from stream_dedup import Deduplicator
 from stream_dedup.engine.clusters import Cluster, Member
-from stream_dedup.engine.integrity import Integrity
 from stream_dedup.index.records.counts import delta_puts, epoch_puts, line_delta_puts
 from stream_dedup.index.records.generations import EXPIRING
 from stream_dedup.index.records.records import ArticleRecord, generation_prefix, key_of
 from stream_dedup.index.stores.store import Family, Put
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, DocumentCounts
-from stream_dedup.text.learnt import learn_rule_of
 from tests.engine.model import BEGIN, DAY, article, engine_settings
+from tests.engine.sound import faults
 
 _SETTINGS = engine_settings(2)
 _MANY = 50  # more than there are articles
@@ -33,14 +32,8 @@ def engine() -> Iterator[Deduplicator]:
             engine.add(article(f"{days} days", 2, at=BEGIN + days * DAY))
         engine.add_batch([article("a"), article("b", variant=1), article("drifted", variant=3), article("x", 1)])
         assert engine.progress.live == (1, 2)
-        assert not _faults(engine)
+        assert not faults(engine, _SETTINGS)
         yield engine
-
-
-def _faults(engine: Deduplicator) -> list[str]:
-    state = engine.state
-    checked = Integrity(state.store, state.index, state.progress, lambda _what, _count: None)
-    return list(checked.faults(_SETTINGS.idf.max_words, learn_rule_of(_SETTINGS.text)))
 
 
 def _key(engine: Deduplicator, key: bytes) -> bytes:
@@ -129,7 +122,7 @@ _WRONGS: dict[str, Callable[[Deduplicator], list[Put]]] = {
 def test_contradiction_is_told(told: str, engine: Deduplicator) -> None:
     """Each kind has a line of its own, which says where it is."""
     engine.state.store.write(_WRONGS[told](engine))
-    assert any(re.search(told, fault) for fault in _faults(engine))
+    assert any(re.search(told, fault) for fault in faults(engine, _SETTINGS))
 
 
 @pytest.mark.parametrize("generation", [0, 3], ids=["expired", "to come"])
@@ -137,4 +130,4 @@ def test_contradiction_is_told(told: str, engine: Deduplicator) -> None:
 def test_key_of_a_generation_that_is_not_live_is_told(family: Family, generation: int, engine: Deduplicator) -> None:
     """Nothing would ever remove it: neither what an expired one has left nor what came too soon."""
     engine.state.store.write([Put(family, generation_prefix(generation) + bytes(24), b"rest")])
-    assert _faults(engine) == [f"{family} has a key of generation {generation}, which is not a live one"]
+    assert faults(engine, _SETTINGS) == [f"{family} has a key of generation {generation}, which is not a live one"]

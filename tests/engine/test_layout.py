@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 
 from stream_dedup import Deduplicator, EngineSettings
 from stream_dedup.article import Withdrawal
-from stream_dedup.engine.integrity import Integrity
 from stream_dedup.index.runs import schedule, shelf
 from stream_dedup.index.stores.store import Family, FileStore, MemoryStore, StoreError, Write
-from stream_dedup.text.learnt import learn_rule_of
 from tests.engine.durable import Log, restored, shown_lists, written
 from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts, streams
 from tests.engine.samples import articles, settings
 from tests.engine.scoped import scoped_streams
+from tests.engine.sound import faults
 from tests.unit.runs.files import open_files
 
 _WIDE = engine_settings(2)
@@ -106,7 +105,7 @@ def test_long_stream_in_a_directory(tmp_path: Path, seed: int) -> None:
                     found += engine.add_batch(batch)
                 merged = max(merged, *(run.entries for run in engine.state.index.shelf.runs), 0)
                 assert shown_lists(engine) == shown_lists(plain)
-                assert _faults(engine, small) == []
+                assert faults(engine, small) == []
     assert found == expected
     assert merged >= 4 * 5
 
@@ -121,12 +120,6 @@ def test_closed_engine_holds_nothing(tmp_path: Path, place: str) -> None:
             engine.add_batch(articles()[80:100])
             assert len(engine.state.index.shelf.runs) > 0
     assert (open_files(), threading.active_count()) == before
-
-
-def _faults(engine: Deduplicator, engine_settings: EngineSettings) -> list[str]:
-    state = engine.state
-    checked = Integrity(state.store, state.index, state.progress, lambda _what, _count: None)
-    return list(checked.faults(engine_settings.idf.max_words, learn_rule_of(engine_settings.text)))
 
 
 def _corrections() -> list[Item]:

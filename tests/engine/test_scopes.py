@@ -14,17 +14,16 @@ from deploy.demo.samples import sample_stream
 from stream_dedup import Article, Deduplicator, Relation
 from stream_dedup.article import Unjudged, Withdrawal, Withdrawn
 from stream_dedup.decode import Decoder
-from stream_dedup.engine.integrity import Integrity
 from stream_dedup.index.lookup.candidates import SIMHASH
 from stream_dedup.index.lookup.keys import BatchKeys
 from stream_dedup.index.stores.store import Family, MemoryStore
 from stream_dedup.output_fields import link_fields
 from stream_dedup.settings import InputSettings
-from stream_dedup.text.learnt import learn_rule_of
 from tests.engine.durable import contents, shown_lists
 from tests.engine.model import BASES, BEGIN, CUTS, VARIANTS, Item, article, engine_settings, parts, seen, streams
 from tests.engine.samples import LIGHT, bodies
 from tests.engine.scoped import SCOPES, Scopes
+from tests.engine.sound import faults
 
 _TABLES_ALONE = LIGHT.model_validate({**LIGHT.model_dump(), "landmarks": {"enabled": False}})
 _NOW = 1_792_400_000_000  # later than the sample stream
@@ -152,9 +151,7 @@ def test_state_with_scopes_is_in_order() -> None:
     ]
     with Deduplicator(settings=LIGHT) as engine:
         engine.add_batch(stream)
-        state = engine.state
-        checked = Integrity(state.store, state.index, state.progress, lambda _what, _count: None)
-        assert list(checked.faults(LIGHT.idf.max_words, learn_rule_of(LIGHT.text))) == []
+        assert faults(engine, LIGHT) == []
 
 
 def test_unused_scopes_cost_nothing() -> None:

@@ -163,17 +163,23 @@ def test_open_transaction_ends_the_log_for_the_time_being(bootstrap: str, topic:
     assert [record.key for record in replay(reader)] == [b"b", b"c"]
 
 
-def test_no_more_is_taken_than_was_asked_for(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
-    """However much is available, a read exceeds its limit by at most the last record."""
-    produce(bootstrap, topic, [Incoming(bytes(100_000), key=b"%d" % n) for n in range(60)])
+def _sizes_of_reads(reader: ChangelogReader, most: int) -> list[int]:
+    """Read a log to its end, asking for so many bytes at a time, and return how many each read took."""
     reader.seek(0)
     taken: list[int] = []
 
     def done() -> bool:
-        taken.append(sum(len(record.value or b"") for record in reader.read(1.0, 500_000)))
+        taken.append(sum(len(record.value or b"") for record in reader.read(1.0, most)))
         return reader.remaining() == 0
 
     wait_until(done, "the end of the log")
+    return taken
+
+
+def test_no_more_is_taken_than_was_asked_for(bootstrap: str, topic: str, reader: ChangelogReader) -> None:
+    """However much is available, a read exceeds its limit by at most the last record."""
+    produce(bootstrap, topic, [Incoming(bytes(100_000), key=b"%d" % n) for n in range(60)])
+    taken = _sizes_of_reads(reader, 500_000)
     assert sum(taken) == 6_000_000
     assert max(taken) <= 600_000
 
@@ -182,14 +188,7 @@ def test_small_records_do_not_invite_a_flood_of_large_ones(bootstrap: str, topic
     """How many are asked for follows from their size: a few small ones must not make it forget the large."""
     sizes = [100_000, *[10] * 30, *[100_000] * 60]
     produce(bootstrap, topic, [Incoming(bytes(size), key=b"%d" % n) for n, size in enumerate(sizes)])
-    reader.seek(0)
-    taken: list[int] = []
-
-    def done() -> bool:
-        taken.append(sum(len(record.value or b"") for record in reader.read(1.0, 500_000)))
-        return reader.remaining() == 0
-
-    wait_until(done, "the end of the log")
+    taken = _sizes_of_reads(reader, 500_000)
     assert sum(taken) == sum(sizes)
     assert max(taken) < 2_000_000
 

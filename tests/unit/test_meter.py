@@ -1,6 +1,5 @@
 """The meter: what a commit found in the index, how far an epoch moved fingerprints, and the lag in seconds."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.judged import Judged, Tally
 from stream_dedup.fingerprint.drift import Drift
 from stream_dedup.index.lookup.plan import TablePlan
-from stream_dedup.index.stores.store import Family, FileStore
+from stream_dedup.index.stores.store import Family
 from stream_dedup.observe.metrics import Metrics
 from stream_dedup.stream.commit.pipeline import Committed
 from stream_dedup.stream.input.source import Lag
@@ -24,6 +23,7 @@ from stream_dedup.stream.input.source import Source as Input
 from stream_dedup.stream.kafka.places import Place
 from stream_dedup.stream.watching.meter import Meter
 from tests.unit.arrived import ArrivedMessage
+from tests.unit.stores import content_of
 
 _SECONDS = dict.fromkeys(("produce", "transaction", "apply"), 0.0)
 _LINE = "同一个模板的通告只有编号不同，其余的文字完全一样，请各单位遵照执行并及时反馈：第{}号。"
@@ -188,21 +188,13 @@ def test_gauges_of_the_state_are_those_of_what_it_holds(
             meter.tick(source)
     shelf.finish_merges(engine.progress)
     meter.tick(source)
-    sizes = [_size(store, name) for name in store.file_names()]
+    sizes = [len(content_of(store, name)) for name in store.file_names()]
     assert (_value(metrics, "index_runs"), _value(metrics, "index_run_bytes")) == (len(sizes), sum(sizes))
     assert 0 < (_value(metrics, "index_blocks_read_total") or 0) == shelf.reads.blocks
     assert _value(metrics, "stream_time_seconds") == (begin + 59 * step) / 1000
     assert _value(metrics, "window_generations") == 3
     assert _value(metrics, "idf_vocabulary_words") == engine.vocabulary() > 0
     assert (_value(metrics, "idf_epoch"), _value(metrics, "learnt_lines")) == (engine.epoch.number, 0)
-
-
-def _size(store: FileStore, name: str) -> int:
-    descriptor = store.open_file(name)
-    try:
-        return os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
 
 
 def test_what_is_judged_in_silence_is_counted(make_engine: Maker) -> None:
