@@ -93,7 +93,10 @@ class Owner:
                 if not self._judge_history(formats.decoder(room), committer):
                     return
                 encoder = formats.encoder()
-            source = Source(self._settings, parts.engine.positions(), parts.topics.identities, consumer_statistics)
+            topics = parts.topics
+            source = Source(
+                self._settings, parts.engine.positions(), topics.identities, consumer_statistics, topics.ends
+            )
             closers.append(source.close)
             closed.callback(parts.meter.count_rebalances, source)
             company.enter_context(life.called_at_heartbeat(source.keep_alive))
@@ -230,7 +233,8 @@ class Owner:
 
     def _note(self, reader: Reader, pipeline: Pipeline) -> bool:
         try:
-            pipeline.note()
+            if pipeline.note():
+                self._aborts.end()
         except AbortedError as error:
             return self._go_back(reader, error)
         return True

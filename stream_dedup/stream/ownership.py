@@ -110,7 +110,7 @@ class Ownership:
         deadline = time.monotonic() + seconds
         while self._asking and time.monotonic() < deadline:
             self.poll(_LOOK_SECONDS)
-        if self._answer is not None and not self._asking:
+        if self._answer is not None:
             raise KafkaException(self._answer)
         return not self._asking
 

@@ -62,6 +62,8 @@ class Replica:
         self.directory = directory
         self.codes: list[int] = []
         """Exit codes of the processes that `revive` found ended."""
+        self.last_words: list[str] = []
+        """The last line in the log of each of them that ended by itself."""
         self._bootstrap = bootstrap
         self._topics = topics
         self._flags = flags
@@ -98,6 +100,8 @@ class Replica:
         """Restart it if it has ended, as a container supervisor would."""
         if not self.service.running:
             self.codes.append(self.service.wait_end(0))
+            if self.codes[-1] >= 0:
+                self.last_words += self.service.log().splitlines()[-1:]
             self.start()
 
     def stop(self) -> None:

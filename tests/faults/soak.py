@@ -356,12 +356,14 @@ class Soak:
         rows: one per second.
         hits: the faults.
         codes: how replicas ended.
+        last_words: the last lines of those that ended by themselves.
         found: faults of the outcome.
     """
 
     rows: list[Row]
     hits: list[Hit]
     codes: Counter[int]
+    last_words: list[str]
     found: list[str]
 
 
@@ -389,7 +391,8 @@ def soak(options: argparse.Namespace, directory: Path) -> Soak:
             replica.stop()
         found = _check(broker.bootstrap, topics, directory, flags)
     codes = Counter(code for replica in replicas for code in replica.codes)
-    return Soak(sampler.rows, hits, codes, found)
+    last_words = [line for replica in replicas for line in replica.last_words]
+    return Soak(sampler.rows, hits, codes, last_words, found)
 
 
 def _strike_by_the_clock(disorder: Disorder, sampler: Sampler, options: argparse.Namespace) -> list[Hit]:
@@ -422,6 +425,8 @@ def main() -> int:
         done = soak(options, Path(directory))
     save(done.rows, done.hits, options.out)
     console.print(table(done.rows, done.hits, done.codes))
+    for line in done.last_words:
+        console.print(f"a replica ended: {line}", markup=False)
     for fault in done.found:
         console.print(fault, markup=False, style="red")
     verdict = "[red]broken" if done.found else "[green]kept: each message once, decisions as without faults"

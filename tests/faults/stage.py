@@ -29,7 +29,7 @@ FLAGS = (
     "kafka.consumer.heartbeat.interval.ms=500",
     "kafka.reconnect.backoff.max.ms=500",
 )
-AT_LEAST_ONCE = "commit.guarantee=at_least_once"
+EXACTLY_ONCE, AT_LEAST_ONCE = (f"commit.guarantee={one}" for one in ("exactly_once", "at_least_once"))
 SLOW_LINE = slow(0.005, 1_000_000)
 TRICKLE = slow(0.05, 20_000)
 LONG = pytest.mark.timeout(300 + 10 * KILLS + 10 * OUTAGE_SECONDS)

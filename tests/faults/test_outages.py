@@ -10,29 +10,35 @@ from confluent_kafka import TopicPartition
 from stream_dedup.settings import Settings
 from stream_dedup.stream.input.history import History
 from stream_dedup.stream.kafka import tail
+from stream_dedup.stream.kafka import topics as topics_
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.tail import Tail
+from stream_dedup.stream.kafka.topics import Topics
 from stream_dedup.stream.ownership import Ownership
 from stream_dedup.stream.state.changelog import ChangelogReader
 from tests.faults.chaos import Replica
-from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Traffic
-from tests.faults.stage import LONG, OUTAGE_SECONDS, SIZE, SLOW_LINE, Run, Stage
+from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Traffic, slow
+from tests.faults.stage import AT_LEAST_ONCE, EXACTLY_ONCE, LONG, OUTAGE_SECONDS, SIZE, SLOW_LINE, Run, Stage
+from tests.stream.messages import Incoming, produce
 from tests.stream.topics import create_topic
 from tests.stream.waiting import wait_until
 
 _SILENT_ATTEMPTS = 3  # until the broker can be reached again
 
+_WITH_BOTH_GUARANTEES = pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE])
 
+
+@_WITH_BOTH_GUARANTEES
 @LONG
-def test_broker_killed_and_restarted(run: Run) -> None:
+def test_broker_killed_and_restarted(run: Run, guarantee: str) -> None:
     """If the broker is killed in mid-work and comes back, the service waits for it."""
-    with run.replica("waiting", "commit.articles=10") as replica:
+    with run.replica("waiting", "commit.articles=10", guarantee) as replica:
         run.progress.wait(SIZE // 4, [replica.start()])
         run.stage.broker.kill()
         run.stage.broker.restart()
         run.progress.finish([replica])
         replica.stop()
-    run.check()
+    run.check(repeats=guarantee == AT_LEAST_ONCE)
 
 
 @pytest.mark.parametrize("traffic", [BLACK_HOLE, CUT], ids=["silent", "gone"])
@@ -60,11 +66,12 @@ def test_reader_of_what_is_there_waits_no_longer_than_it_says(
         assert len(list(again.messages(5, endless=False))) == 5
 
 
+@_WITH_BOTH_GUARANTEES
 @LONG
-def test_broker_slow_silent_and_refusing(run: Run) -> None:
+def test_broker_slow_silent_and_refusing(run: Run, guarantee: str) -> None:
     """After a bad connection, a silent broker and refused connections, the work resumes."""
     proxy = run.stage.proxy
-    with run.replica("waiting", bootstrap=proxy.address) as replica:
+    with run.replica("waiting", guarantee, bootstrap=proxy.address) as replica:
         proxy.set(SLOW_LINE)
         replica.start()
         for part, traffic in enumerate((BLACK_HOLE, CUT), 1):
@@ -76,7 +83,7 @@ def test_broker_slow_silent_and_refusing(run: Run) -> None:
         proxy.set(PASS)
         run.progress.finish([replica])
         replica.stop()
-    run.check()
+    run.check(repeats=guarantee == AT_LEAST_ONCE)
 
 
 @LONG
@@ -144,6 +151,21 @@ def test_question_to_a_silent_group_holds_nobody_up(stage: Stage) -> None:
         assert time.monotonic() - began < 30  # a request waits for twice as long
         stage.proxy.set(PASS)
         wait_until(lambda: member.ask(0.5), "an answer")
+
+
+def test_ends_of_many_partitions_are_asked_at_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, those of a slow broker took minutes, in which the group went on without the service."""
+    topic, partitions = f"t{uuid4().hex[:12]}", 100
+    create_topic(stage.broker.bootstrap, topic, partitions)
+    produce(stage.broker.bootstrap, topic, [Incoming(b"", partition=3)])
+    topics = Topics(Settings.model_validate({"kafka": {"bootstrap.servers": stage.proxy.address}}))
+    places = [(topic, partition) for partition in range(partitions)]
+    monkeypatch.setattr(topics_, "_ENDS_SECONDS", 10.0)
+    stage.proxy.set(slow(0.1, 1_000_000))
+    assert topics.ends(places) == {place: int(place[1] == 3) for place in places}
+    monkeypatch.setattr(topics_, "_ENDS_SECONDS", 1.0)
+    stage.proxy.set(BLACK_HOLE)
+    assert topics.ends(places) == {}
 
 
 @LONG

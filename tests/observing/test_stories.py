@@ -40,6 +40,7 @@ def test_no_rule_is_evaluated_so_rarely_that_its_series_has_gaps() -> None:
     assert {name for name, seconds in intervals.items() if seconds > 300 / 2} == set()
 
 
+@pytest.mark.timeout(900)  # a minute of work, several where others want the processors too
 @pytest.mark.parametrize("stories", TESTS, ids=lambda file: file.stem)
 def test_alerts_in_stories(stories: Path) -> None:
     """At each point of each story, exactly the expected alerts fire."""

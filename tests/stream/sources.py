@@ -41,9 +41,9 @@ def held(source: Source, place: Place) -> int:
     return found.messages if found else 0
 
 
-def is_paused(source: Source) -> bool:
+def is_paused(source: Source, place: Place) -> bool:
     """Tell whether a partition is paused because it runs ahead of the others."""
-    return bool(source._order.paused)  # noqa: SLF001  # the same
+    return place in source._order.paused  # noqa: SLF001  # the same
 
 
 def read_until_held(source: Source, batch: MessageBatch, place: Place) -> int:

@@ -172,6 +172,8 @@ def test_reason_is_told_with_the_texts_out_of_the_topic(running: _Running) -> No
     assert (reason["decided"]["matched"], reason["decided"]["relation"]) == ("story", "near")
     other = running.ask("explain", "--id", "weather", "--other", "story")
     assert (other["decided"], other["relation"]) == (None, None)
+    # Its link is to another article than the one it is compared with here.
+    assert running.ask("explain", "--id", "copy", "--other", "weather")["decided"] is None
 
 
 def test_reason_is_shown_with_differences(running: _Running) -> None:

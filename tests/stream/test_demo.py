@@ -12,18 +12,21 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
+from io import StringIO
 from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 from rich.cells import cell_len
+from rich.console import Console
 
 from deploy.demo import clusters
+from deploy.demo.correction import Correction
 from deploy.demo.detection import Detection
 from deploy.demo.measures import Measures
 from deploy.demo.outcome import Outcome
-from deploy.demo.report import shortened
+from deploy.demo.report import print_report, shortened
 from deploy.demo.samples import Sample, sample_stream
 from deploy.demo.stream import StreamFailedError
 from tests.stream.topics import fresh_topics
@@ -294,6 +297,43 @@ def test_link_to_another_story_is_wrong_and_no_recall() -> None:
     right, wrong = Detection(_outcome(b"first")), Detection(_outcome(b"other"))
     assert (right.found.right, right.found.total, right.wrong) == (1, 1, [])
     assert (wrong.found.right, wrong.found.total, wrong.wrong) == (0, 1, [1])
+
+
+_SCRAPED = """\
+# TYPE stream_dedup_articles counter
+stream_dedup_articles_total{decision="unique"} 3
+stream_dedup_articles_total{decision="duplicate"} 1
+# TYPE stream_dedup_stage_seconds counter
+stream_dedup_stage_seconds_total{stage="features"} 0.002
+stream_dedup_stage_seconds_total{stage="write"} 0.006
+# TYPE stream_dedup_decision_seconds histogram
+stream_dedup_decision_seconds_bucket{le="0.1"} 50
+stream_dedup_decision_seconds_bucket{le="0.3"} 100
+stream_dedup_decision_seconds_bucket{le="+Inf"} 100
+stream_dedup_decision_seconds_count 100
+stream_dedup_decision_seconds_sum 10
+"""
+
+
+def test_numbers_are_shown_under_their_names() -> None:
+    """Measures of a link, sizes of a cluster, and milliseconds per article and until it is decided."""
+    first, copy = (f'{{"title": "{title}", "body": "正文"}}'.encode() for title in ("原文", "副本"))
+    outcome = Outcome([replace(_SAMPLES[0], value=first), replace(_SAMPLES[1], value=copy)])
+    outcome.add_unique(b"first", first)
+    outcome.add_link(_LINK % (b"first", 1))
+    cluster = clusters.Cluster("first", 4, [("石桥网", 3), ("晚报", 2)])
+    console, link = Console(file=StringIO(), width=100), outcome.links[1]
+    print_report(console, outcome, Detection(outcome), {"first": cluster}, Correction(link, link), Measures(_SCRAPED))
+    assert isinstance(console.file, StringIO)
+    lines = [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+    assert {
+        "verbatim 1/1 near 0.90 1.00 2 landmark 副本 原文",
+        "4 2 原文 石桥网 3, 晚报 2",
+        "1 clusters with 4 copies in all",
+        "stream_dedup_articles_total unique 3, duplicate 1",
+        "stream_dedup_stage_seconds_total 2.0 ms per article: write 1.50, features 0.50, ...",
+        "stream_dedup_decision_seconds p50 100 ms, p99 296 ms, from message to committed decision",
+    } <= set(lines)
 
 
 def test_clusters_that_are_not_read_to_their_end_are_told(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,14 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 
 from stream_dedup.article import Origin
 from stream_dedup.settings import Settings, load_settings
+from stream_dedup.stream.kafka import tail as tail_
 from stream_dedup.stream.kafka.messages import Messages
 from stream_dedup.stream.kafka.places import timestamp_of
 from stream_dedup.stream.kafka.tail import Tail
@@ -94,6 +96,20 @@ def test_newest_are_the_last_of_their_partition_after_the_clock_stepped_back(boo
     with closing(Messages(settings)) as messages, Tail(settings, [topic]) as tail:
         assert _values(messages, topic, 3) == expected
         assert [message.value() for message in tail.messages(3, endless=False)] == expected
+
+
+def test_reader_that_takes_its_time_is_not_told_that_the_broker_is_silent(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What counts is how long nothing arrives, not how long all of it takes."""
+    read, skipped = list[Message](), 0.0
+    monkeypatch.setattr(tail_, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + skipped))
+    monkeypatch.setattr(tail_, "_AT_ONCE", _HELD)
+    with Tail(_settings(bootstrap), [topic]) as tail:
+        for message in tail.messages(None, endless=False):
+            skipped += 1.0
+            read.append(message)
+    assert len(read) == 2 * _HELD
 
 
 def test_message_at_an_offset(bootstrap: str, topic: str) -> None:

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, tho
 from deploy.broker import KafkaBroker
 from stream_dedup.settings import Settings
 from stream_dedup.stream import ownership
-from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.kafka.clients import BrokerError, is_transient
 from stream_dedup.stream.ownership import Ownership
 from tests.stream.arguments import clean_environment
 from tests.stream.messages import Incoming, produce
@@ -223,6 +223,18 @@ def test_owner_that_stood_still_learns_by_asking_that_it_was_given_up(strict: st
         with pytest.raises(KafkaException) as told:
             first.ask(ANSWER_SECONDS)
         assert told.value.args[0].code() == KafkaError.UNKNOWN_MEMBER_ID
+
+
+def test_owner_that_asks_while_the_broker_is_gone_may_ask_again() -> None:
+    """Nobody takes over meanwhile, and whoever ends for that would have to be started anew."""
+    with KafkaBroker({"group.min.session.timeout.ms": "500"}) as broker:
+        create_topic(broker.bootstrap, "gone.owner")
+        with closing_member(Ownership(settings(broker.bootstrap, **QUICK), "gone.owner", _DIGEST)) as member:
+            wait_until(confirmed(member), "it owns")
+            broker.kill()
+            with pytest.raises(KafkaException) as told:
+                wait_until(lambda: member.ask(0.1), "an error, once a session is over")
+            assert is_transient(told.value.args[0]), told.value
 
 
 def test_nobody_is_owner_before_it_polls(join: Joins) -> None:

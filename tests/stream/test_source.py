@@ -7,11 +7,11 @@ import math
 import threading
 import time
 from collections.abc import Iterator, MutableMapping
-from contextlib import closing
-from typing import Any
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 from structlog.testing import capture_logs
 
 from deploy.broker import KafkaBroker
@@ -21,13 +21,14 @@ from stream_dedup.stream.input import time_order
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.clients import BrokerError
-from stream_dedup.stream.kafka.places import IDENTITY, Place, in_input, place_of
+from stream_dedup.stream.kafka.places import IDENTITY, Place, epoch_at, in_input, place_of
 from stream_dedup.stream.kafka.topics import Topics as AdminTopics
 from tests.stream.losing import lose_end
 from tests.stream.messages import Incoming, produce
 from tests.stream.sources import SHORT_TURNS, await_partitions, await_shared, held, is_paused, read, read_until
 from tests.stream.topics import ADMIN_SECONDS, Topics, add_partitions, create_topic, delete_topic, named_topics
 from tests.stream.waiting import wait_until
+from tests.unit.arrived import ArrivedMessage
 
 _SOON_MS = 2_500  # without a poll, after which the group drops a member
 _PIECE = 10  # messages per commit
@@ -50,7 +51,8 @@ def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
 @pytest.fixture(autouse=True)
 def _answers_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a busy broker: a service that has to go on with the stream waits for two seconds, and asks again."""
-    monkeypatch.setattr("stream_dedup.stream.kafka.topics._IDENTITY_SECONDS", 60.0)
+    for name in ("_IDENTITY_SECONDS", "_ENDS_SECONDS"):
+        monkeypatch.setattr(f"stream_dedup.stream.kafka.topics.{name}", 60.0)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +120,7 @@ def test_partition_that_was_paused_when_the_group_took_it_is_read_on(
     settings = _hasty_settings(hasty, topics, f"commit.articles={2 * count}", *SHORT_TURNS)
     with closing(Source(settings, {})) as source:
         first = source.batch()
-        read_until(source, first, lambda: bool(first.messages) and is_paused(source), _TURN_SECONDS)
+        read_until(source, first, lambda: bool(first.messages) and is_paused(source, (topics.input, 0)), _TURN_SECONDS)
         source.advance(first, first.positions())
         time.sleep(1.5 * _SOON_MS / 1000)
         if looked_in:
@@ -191,9 +193,9 @@ def test_partition_without_messages_is_read_from_where_it_was_first_assigned(boo
     topics, positions = named_topics(), dict[Place, int]()
     settings = _settings(bootstrap, topics, f"kafka.consumer.auto.offset.reset={end}")
     create_topic(bootstrap, topics.input, 2)
-    identify = AdminTopics(settings).identities
+    admin = AdminTopics(settings)
     produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(3, 1)])
-    with closing(Source(settings, positions, identify)) as source:
+    with closing(Source(settings, positions, admin.identities, ends=admin.ends)) as source:
         await_partitions(source, 2)
         # A state that knows of nothing yet would judge all that the group has as decided.
         assert _committed(bootstrap, topics, 2) == [OFFSET_INVALID, OFFSET_INVALID]
@@ -205,7 +207,7 @@ def test_partition_without_messages_is_read_from_where_it_was_first_assigned(boo
         assert source.unrecorded() == {}
     assert in_input(positions) == {(topics.input, 0): 5, (topics.input, 1): 3}
     produce(bootstrap, topics.input, _numbered(2, 1))
-    with closing(Source(settings, positions, identify)) as source:
+    with closing(Source(settings, positions, admin.identities, ends=admin.ends)) as source:
         assert _read(source, source.batch(), 2) == [3, 4]
 
 
@@ -217,14 +219,14 @@ def test_added_partitions_are_read_from_their_beginning(bootstrap: str, *, runni
     flags = "kafka.consumer.auto.offset.reset=latest", "kafka.topic.metadata.refresh.interval.ms=200"
     settings = _settings(bootstrap, topics, *flags)
     create_topic(bootstrap, topics.input, 2)
-    identify = AdminTopics(settings).identities
+    admin = AdminTopics(settings)
     produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(3, 1)])
 
     def add() -> None:
         add_partitions(bootstrap, topics.input, 3)
         produce(bootstrap, topics.input, _numbered(5, 2))
 
-    with closing(Source(settings, positions, identify)) as source:
+    with closing(Source(settings, positions, admin.identities, ends=admin.ends)) as source:
         await_partitions(source, 2)
         if running:
             add()
@@ -232,7 +234,7 @@ def test_added_partitions_are_read_from_their_beginning(bootstrap: str, *, runni
             return
         positions |= source.positions_after(source.batch())
     add()
-    with closing(Source(settings, positions, identify)) as source:
+    with closing(Source(settings, positions, admin.identities, ends=admin.ends)) as source:
         assert _read(source, source.batch(), 5) == [0, 1, 2, 3, 4]
 
 
@@ -489,13 +491,112 @@ def test_partition_that_lost_its_end_is_read_on_there(hasty: KafkaBroker) -> Non
         assert not source.holds(ahead)
 
 
-@pytest.mark.parametrize("committed", [False, True])
-def test_loss_of_what_is_committed_is_not_forgotten(hasty: KafkaBroker, *, committed: bool) -> None:
-    """The end is lost to before the state's position, while messages are under way, or amid their commit."""
-    topics, half = named_topics(), _PIECE // 2
+def _decided(broker: KafkaBroker, topics: Topics) -> dict[Place, int]:
+    """Return the positions behind two commits of all that a new topic holds."""
+    create_topic(broker.bootstrap, topics.input)
+    for _ in range(4):
+        produce(broker.bootstrap, topics.input, _numbered(_PIECE // 2))
+    with closing(Source(_settings(broker.bootstrap, topics), {})) as source:
+        for _ in range(2):
+            batch = source.batch()
+            _read(source, batch, _PIECE)
+            positions = source.positions_after(batch)
+            source.advance(batch, positions)
+    return positions
+
+
+@pytest.mark.parametrize("grows", ["before the start", "while the loss is told"])
+def test_log_that_has_lost_its_end_and_grown_past_the_position_is_read_from_that_end(
+    hasty: KafkaBroker, monkeypatch: pytest.MonkeyPatch, grows: str
+) -> None:
+    """What is now before the position was decided by nobody: only its leader epoch tells."""
+    topics, end = named_topics(), 3 * _PIECE // 2
+    positions = _decided(hasty, topics)
+    lose_end(hasty, topics.input, end)
+
+    def grow() -> None:
+        produce(hasty.bootstrap, topics.input, _numbered(2 * _PIECE))
+
+    if grows == "before the start":
+        grow()
+    with closing(Source(_settings(hasty.bootstrap, topics), positions)) as source, capture_logs() as logged:
+        if grows != "before the start":
+            told = source._resume_after_loss  # noqa: SLF001  # what the client tells first
+
+            def grow_first(*loss: Any) -> None:  # noqa: ANN401  # whatever is told
+                monkeypatch.undo()
+                grow()
+                told(*loss)
+
+            monkeypatch.setattr(source, "_resume_after_loss", grow_first)
+        assert _read(source, source.batch(), _PIECE) == list(range(end, end + _PIECE))
+        assert _losses(logged)[-1] == (2 * _PIECE, end)
+
+
+class _Hesitant:
+    """A client that refuses to seek once."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self.refused = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._consumer, name)
+
+    def seek(self, place: TopicPartition) -> None:
+        if not self.refused:
+            self.refused += 1
+            raise KafkaException(KafkaError(KafkaError._STATE))  # noqa: SLF001  # librdkafka's name
+        self._consumer.seek(place)
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_log_of_a_new_leader_that_has_lost_nothing_is_read_on(hasty: KafkaBroker, *, refuses: bool) -> None:
+    """Each message once, although the first is delivered twice; whether or not the client is ready to be asked."""
+    topics = named_topics()
+    positions = _decided(hasty, topics)
+    hasty.kill()
+    hasty.restart()
+    produce(hasty.bootstrap, topics.input, _numbered(2 * _PIECE))
+    with closing(Source(_settings(hasty.bootstrap, topics), positions)) as source, capture_logs() as logged:
+        client = _Hesitant(source._consumer)  # noqa: SLF001  # no client refuses at will
+        if refuses:
+            source._consumer = client  # type: ignore[assignment]  # noqa: SLF001  # as far as it is used
+        batch, after = source.batch(), source.batch()
+        assert _read(source, batch, _PIECE) == list(range(2 * _PIECE, 3 * _PIECE))
+        assert _read(source, after, _PIECE) == list(range(3 * _PIECE, 4 * _PIECE))
+        assert (_losses(logged), client.refused) == ([], int(refuses))
+
+
+def test_message_of_a_later_leader_whose_partition_has_just_been_revoked_is_dropped(bootstrap: str) -> None:
+    """The client hands out both in one call: there is nothing left to ask the broker about."""
+    topics = named_topics()
+    create_topic(bootstrap, topics.input)
+    place, partition = (topics.input, 0), TopicPartition(topics.input, 0)
+    with closing(Source(_settings(bootstrap, topics), {place: 5, epoch_at(place): 0})) as source:
+        source._assigned(source._consumer, [partition])  # noqa: SLF001  # as the client calls it
+        source._revoked(source._consumer, [partition])  # noqa: SLF001  # the same
+        source._consumer.incremental_unassign([partition])  # noqa: SLF001  # as the client does next
+        late = ArrivedMessage(b"", offset=7, partition=0, topic=topics.input, epoch=3)
+        source._hold([late])  # type: ignore[list-item]  # noqa: SLF001  # as far as is asked
+        assert held(source, place) == 0
+
+
+class _Loss(NamedTuple):
+    source: Source
+    place: Place
+    ahead: MessageBatch  # under way
+    behind: dict[Place, int]  # the positions after it
+    logged: list[MutableMapping[str, Any]]
+
+
+@contextmanager
+def _losing(hasty: KafkaBroker, end: int, more: int) -> Iterator[_Loss]:
+    """Commit the first messages, lose the end of the topic while the others are under way, and let more come."""
+    topics = named_topics()
     create_topic(hasty.bootstrap, topics.input)
     for _ in range(4):
-        produce(hasty.bootstrap, topics.input, _numbered(half))
+        produce(hasty.bootstrap, topics.input, _numbered(_PIECE // 2))
     place = (topics.input, 0)
     with closing(Source(_settings(hasty.bootstrap, topics), {place: 0})) as source, capture_logs() as logged:
         first, ahead, after = source.batch(), source.batch(), source.batch()
@@ -503,11 +604,19 @@ def test_loss_of_what_is_committed_is_not_forgotten(hasty: KafkaBroker, *, commi
         source.advance(first, source.positions_after(first))
         _read(source, ahead, _PIECE)
         behind = source.positions_after(ahead)
-        lose_end(hasty, topics.input, half)
-        produce(hasty.bootstrap, topics.input, _numbered(3 * _PIECE))
+        lose_end(hasty, topics.input, end)
+        produce(hasty.bootstrap, topics.input, _numbered(more))
         read_until(source, after, lambda: bool(_losses(logged)), _TURN_SECONDS)
-        assert _losses(logged) == [(2 * _PIECE, half)]
+        assert _losses(logged) == [(2 * _PIECE, end)]
         assert not source.holds(ahead)
+        yield _Loss(source, place, ahead, behind, logged)
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_loss_of_what_is_committed_is_not_forgotten(hasty: KafkaBroker, *, committed: bool) -> None:
+    """The end is lost to before the state's position, while messages are under way, or amid their commit."""
+    half = _PIECE // 2
+    with _losing(hasty, half, 3 * _PIECE) as (source, place, ahead, behind, logged):
         # A new leader makes the client look once more: what was read before the loss does not tell how far it is now.
         source._resume_after_loss(place, 0, "a new leader")  # noqa: SLF001  # as when the client tells it
         assert _losses(logged)[1:] == [(half, half)]
@@ -521,6 +630,39 @@ def test_loss_of_what_is_committed_is_not_forgotten(hasty: KafkaBroker, *, commi
         source.advance(again, source.positions_after(again))
         assert source.unrecorded() == {}
         assert source.positions_after(source.batch()) == {}
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_what_is_left_of_messages_under_way_is_read_again(hasty: KafkaBroker, *, recorded: bool) -> None:
+    """A batch has lost its last messages before its commit: the others are still there, and nobody has decided them."""
+    with _losing(hasty, 3 * _PIECE // 2, _PIECE) as (source, place, *_):
+        assert source.unrecorded() == {place: _PIECE}
+        if recorded:
+            source.mark_recorded(source.unrecorded())
+            assert source.unrecorded() == {}
+        assert source.rewind()
+        assert source.unrecorded() == {place: _PIECE}
+        again = source.batch()
+        assert _read(source, again, _PIECE) == list(range(_PIECE, 2 * _PIECE))
+        source.advance(again, source.positions_after(again))
+        assert source.unrecorded() == {}
+
+
+def test_partitions_that_are_just_being_started_are_rewound(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit has failed, and the group's news is a loss. The client often refuses to seek where it starts."""
+    topics, partitions = named_topics(), _PIECE
+    create_topic(bootstrap, topics.input, partitions=partitions)
+    produce(bootstrap, topics.input, [Incoming(b"", partition=at) for at in range(partitions)])
+    starts = {(topics.input, at): 0 for at in range(partitions)}
+    with closing(Source(_settings(bootstrap, topics), starts)) as source:
+        batch = source.batch()
+        _read(source, batch, partitions)
+        monkeypatch.setattr(source, "_look_in", lambda: source._read_from(starts, keep=True))  # noqa: SLF001
+        for _ in range(20):
+            source.batch().add(batch.messages)  # as if they were read again, which takes a second
+            assert source.rewind()
+            time.sleep(0.05)  # the client's threads come to rest
+        assert len(_read(source, source.batch(), partitions)) == partitions
 
 
 def test_topic_that_was_made_anew_with_more_partitions_ends_the_reading(bootstrap: str) -> None:

@@ -19,7 +19,16 @@ from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.source import Source
 from stream_dedup.stream.kafka.places import offset_of, place_of
 from tests.stream.messages import Incoming, produce
-from tests.stream.sources import SHORT_TURNS, await_partitions, await_shared, read, read_until, read_until_held
+from tests.stream.sources import (
+    SHORT_TURNS,
+    await_partitions,
+    await_shared,
+    held,
+    is_paused,
+    read,
+    read_until,
+    read_until_held,
+)
 from tests.stream.topics import Topics, fresh_topics
 
 _DAY_MS = 86_400_000
@@ -123,6 +132,43 @@ def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rewind(bootstrap: st
     assert _offsets(again.messages) == {0: list(range(count)), 1: list(range(count))}
 
 
+@contextmanager
+def _paused(bootstrap: str, monkeypatch: pytest.MonkeyPatch, count: int) -> Iterator[tuple[Source, MessageBatch]]:
+    """Read until partition 0, of which only the first message precedes those of partition 1, is paused."""
+    monkeypatch.setattr(time_order, "_HELD_BYTES", 0)
+    monkeypatch.setattr(time_order, "_LEAST_SHARE_BYTES", 0)
+    topics = fresh_topics(bootstrap, partitions=2)
+    ages = [3 * _DAY_MS, *[_DAY_MS] * (count - 1)]
+    produce(bootstrap, topics.input, [*_aged([2 * _DAY_MS] * count, 1, 900), *_aged(ages, 0, 900)])
+    place = topics.input, 0
+    with closing(Source(_settings(bootstrap, topics), {})) as source:
+        batch = source.batch()
+        read_until(source, batch, lambda: place in batch.newest and is_paused(source, place), 0.02)
+        yield source, batch
+
+
+def test_partition_that_was_paused_is_read_on_after_a_rewind(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client would stay paused in it, and nobody would know."""
+    count = 300
+    with _paused(bootstrap, monkeypatch, count) as (source, _):
+        assert source.rewind()
+        again = source.batch()
+        read(source, again, 2 * count)
+    assert _offsets(again.messages) == {0: list(range(count)), 1: list(range(count))}
+
+
+@pytest.mark.usefixtures("looks_in")
+def test_partition_that_is_paused_stays_so_during_a_commit(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others go on when the group's news is heard; else what is held of it had no bound."""
+    count = 3_000
+    with _paused(bootstrap, monkeypatch, count) as (source, batch):
+        (place,) = [place for place in source.assigned if place[1] == 0]
+        before, read_so_far = held(source, place), len(batch.messages)
+        source.keep_alive()
+        read(source, batch, read_so_far + count // 3)
+        assert held(source, place) == before
+
+
 @pytest.mark.usefixtures("looks_in")
 def test_what_is_held_back_is_neither_lost_nor_doubled_by_a_rebalance(bootstrap: str) -> None:
     """Whichever partition the other member is given, and gives back."""
@@ -149,7 +195,7 @@ def test_what_is_held_back_outlives_the_broker_deleting_it(bootstrap: str) -> No
         read(source, batch, 1)
         for _ in range(count // 50):  # each is a batch of the broker's, which is fetched whole
             produce(bootstrap, topics.input, _aged([_DAY_MS] * 50, 0, 900))
-        held = read_until_held(source, batch, (topics.input, 0))
+        early = read_until_held(source, batch, (topics.input, 0))
         deleted = TopicPartition(topics.input, 0, begin)
         admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: a client that is freed drops its requests
         admin.delete_records([deleted])[deleted].result(20)
@@ -157,5 +203,5 @@ def test_what_is_held_back_outlives_the_broker_deleting_it(bootstrap: str) -> No
     offsets = _offsets(batch.messages)
     assert offsets[1] == list(range(older))
     arrived = offsets[0].index(begin)
-    assert held <= arrived < begin
+    assert early <= arrived < begin
     assert offsets[0] == [*range(arrived), *range(begin, count)]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import psutil
 
-PATIENCE_SECONDS = 90.0  # for what must happen: a busy machine is not the service's fault
+PATIENCE_SECONDS = 180.0  # for what must happen: a busy machine is not the service's fault
 LOOK_SECONDS = 0.02
 _MOST_LOOK_SECONDS = 0.1
 

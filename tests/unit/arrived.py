@@ -19,6 +19,7 @@ class ArrivedMessage:
         topic: of the partition.
         key: its key.
         headers: its headers; None if they cannot be read.
+        epoch: of the leader that wrote it; None if the broker is too old to have any.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class ArrivedMessage:
         topic: str = "in",
         key: bytes | None = None,
         headers: Sequence[Header] | None = (),
+        epoch: int | None = None,
     ) -> None:
         self._content = content
         self._timestamp_ms = timestamp_ms
@@ -39,6 +41,14 @@ class ArrivedMessage:
         self._topic = topic
         self._key = key
         self._headers = headers
+        self._epoch = epoch
+
+    def error(self) -> None:
+        """Return nothing: it is a message."""
+
+    def __len__(self) -> int:
+        """Return the size of the value."""
+        return len(self._content)
 
     def value(self) -> bytes:
         """Return the value."""
@@ -69,6 +79,10 @@ class ArrivedMessage:
     def offset(self) -> int:
         """Return where it is in its partition."""
         return self._offset
+
+    def leader_epoch(self) -> int | None:
+        """Return the epoch of its leader."""
+        return self._epoch
 
     def timestamp(self) -> tuple[int, int]:
         """Return the kind of the timestamp, that of its producer, and the timestamp."""

@@ -18,9 +18,10 @@ from stream_dedup.stream.life import StoppedError
 
 
 class _Message:
-    def __init__(self, offset: int, size: int = 1) -> None:
+    def __init__(self, offset: int, size: int = 1, epoch: int | None = None) -> None:
         self._offset = offset
         self._size = size
+        self._epoch = epoch
 
     def error(self) -> None:
         """Return nothing, as for a valid message."""
@@ -46,6 +47,9 @@ class _Message:
     def timestamp(self) -> tuple[int, int]:
         return 1, self._offset
 
+    def leader_epoch(self) -> int | None:
+        return self._epoch
+
 
 class _Fault(_Message):
     """An error instead of a message."""
@@ -70,7 +74,10 @@ class _Client:
         self._committed = committed
         self._end = end
         self._position = -1001  # as in librdkafka, before the first message
+        self.epoch: int | None = None  # of the last message that the group has decided
+        self.later = end  # offset of the first message of the epoch after it
         self.metadata = ""
+        self.partitions = 1
         self.first = 0
         self.moves: list[int] = []
         self.silent = False
@@ -78,14 +85,16 @@ class _Client:
 
     def list_topics(self, timeout: float) -> SimpleNamespace:
         assert timeout
-        return SimpleNamespace(topics={"in": SimpleNamespace(partitions={0: None})})
+        return SimpleNamespace(topics={"in": SimpleNamespace(partitions=dict.fromkeys(range(self.partitions)))})
 
     def committed(self, places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         assert timeout
         if self.silent:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001  # librdkafka's name
+        epoch = -1 if self.epoch is None else self.epoch
         return [
-            TopicPartition(place.topic, place.partition, self._committed, metadata=self.metadata) for place in places
+            TopicPartition(place.topic, place.partition, self._committed, metadata=self.metadata, leader_epoch=epoch)
+            for place in places
         ]
 
     def get_watermark_offsets(self, _place: TopicPartition, timeout: float) -> tuple[int, int]:
@@ -95,7 +104,7 @@ class _Client:
     def consume(self, _most: int, _seconds: float) -> list[_Message]:
         some = self._coming.popleft() if self._coming else ()
         self._position = max((self._position, *(offset + 1 for offset in some if isinstance(offset, int))))
-        return [_Message(one, self._size) if isinstance(one, int) else one for one in some]
+        return [_Message(one, self._size, 3 + (one >= self.later)) if isinstance(one, int) else one for one in some]
 
     def position(self, _places: list[TopicPartition]) -> list[TopicPartition]:
         return [TopicPartition("in", 0, self._position)]
@@ -107,6 +116,9 @@ class _Client:
 
     def incremental_assign(self, places: list[TopicPartition]) -> None:
         self.moves += [place.offset for place in places]
+
+    def shorten(self, end: int) -> None:
+        self._end = end
 
     def close(self) -> None:
         self.closed = True
@@ -175,6 +187,17 @@ def test_broker_that_is_away_is_waited_for_until_the_caller_gives_up(monkeypatch
     assert client.closed
 
 
+def test_broker_that_takes_its_time_for_each_partition_keeps_nobody_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answer comes in time, but all of them take longer than a loop may give no sign of life."""
+    client, beats = _Client([], 4, 4), list[int]()
+    client.partitions = 5
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: client)
+    monkeypatch.setattr(history_, "_BEAT_SECONDS", 0.0)
+    settings = Settings.model_validate({"input": {"topics": ["in"]}})
+    assert History(settings, {}, while_waiting=lambda: beats.append(1)).total == 5 * 4
+    assert len(beats) == 5
+
+
 def test_open_transaction_that_hides_what_is_decided_is_told_from_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever ends transactions must not end those of a rebuild under way because the broker was away for a second."""
     hidden, regardless, told = _Client([], 4, 4), _Client([], 4, 4), list[str]()
@@ -205,6 +228,7 @@ _GONE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001  # librdkafka's name
 _TRUNCATED = "Partition log truncation detected at offset 3 (leader epoch 0): broker end offset is 2"
 
 
+@pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize(
     ("first", "told", "moves", "read"),
     [
@@ -214,10 +238,14 @@ _TRUNCATED = "Partition log truncation detected at offset 3 (leader epoch 0): br
     ],
 )
 def test_messages_that_are_gone_are_passed_over(
-    monkeypatch: pytest.MonkeyPatch, first: int, told: str, moves: list[int], read: list[int]
+    monkeypatch: pytest.MonkeyPatch, first: int, told: str, moves: list[int], read: list[int], *, at_once: bool
 ) -> None:
-    """Whatever the broker loses while it is read, reading ends, and only after what is left."""
-    client = _Client([[0, 1], [_Fault(KafkaError(_GONE, told))], [3]], 4, 9)
+    """Whatever the broker loses while it is read, reading ends, and only after what is left.
+
+    What has arrived counts, even if it has not been handed out by then.
+    """
+    fault = _Fault(KafkaError(_GONE, told))
+    client = _Client([[0, 1, fault], [3]] if at_once else [[0, 1], [fault], [3]], 4, 9)
     monkeypatch.setattr(history_, "make_consumer", lambda *_: client)
     history = History(Settings.model_validate({"input": {"topics": ["in"]}}), {})
     client.first = first
@@ -227,6 +255,53 @@ def test_messages_that_are_gone_are_passed_over(
     assert [(line["read_to"], line["goes_on"]) for line in logged if line["event"] == "input_lost"] == [
         (2, min(4, max(2, first)))
     ]
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_end_that_is_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """What is left before it is read; other messages have its place now. The client may tell of it again."""
+    lost = _Fault(KafkaError(_GONE, _TRUNCATED))
+    batches = _batches(monkeypatch, [[0], [lost], [1, *[lost] * times, 2, 3]], articles=9)
+    assert [batch for batch in islice(batches, 9) if batch] == [[0, 1]]
+
+
+@pytest.mark.parametrize(("epoch", "read"), [(3, [0, 1]), (4, [0, 1, 2, 3]), (None, [0, 1, 2, 3])])
+def test_messages_in_the_place_of_lost_ones_are_left_to_the_stream(
+    monkeypatch: pytest.MonkeyPatch, epoch: int | None, read: list[int]
+) -> None:
+    """The log has grown past what the group has decided since it lost the end of that; the leader epoch tells."""
+    client = _Client([[0, 1], [2, 3, 4]], 4, 5)
+    client.epoch, client.later = epoch, 2
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: client)
+    with capture_logs() as logged:
+        history = History(Settings.model_validate({"input": {"topics": ["in"]}}), {})
+        assert [message.offset() for batch in islice(history.batches(), 9) for message in batch] == read
+    losses = [(line["read_to"], line["goes_on"]) for line in logged if line["event"] == "input_lost"]
+    assert losses == ([(4, 2)] if read == [0, 1] else [])
+
+
+def test_end_that_is_lost_before_anything_is_read_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client then knows of no loss: it only tells that the partition ends before what the group has decided."""
+    ends = _Fault(KafkaError(KafkaError._PARTITION_EOF), 2)  # noqa: SLF001  # librdkafka's name
+    client = _Client([[0, 1], [ends]], 4, 4)
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: client)
+    history = History(Settings.model_validate({"input": {"topics": ["in"]}}), {})
+    client.shorten(2)
+    assert [message.offset() for batch in islice(history.batches(), 9) for message in batch] == [0, 1]
+
+
+def test_end_of_a_partition_is_the_end_where_the_last_messages_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No message leads there if they were deleted behind the client's back, as by compaction."""
+    ends = _Fault(KafkaError(KafkaError._PARTITION_EOF), 4)  # noqa: SLF001  # librdkafka's name
+    assert list(islice(_batches(monkeypatch, [[0, 1], [ends]]), 9)) == [[0, 1]]
+
+
+def test_what_was_deleted_before_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic may begin behind the state's position: only what is left is to be judged."""
+    client = _Client([], 4, 4)
+    client.first = 3
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: client)
+    assert History(Settings.model_validate({"input": {"topics": ["in"]}}), {("in", 0): 1}).total == 1
 
 
 def test_what_is_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ def test_first_position_is_told_once_it_is_recorded() -> None:
     """However often the partition is assigned until then."""
     positions = _positions()
     positions.begin_at({_ONE: 7})
-    assert positions.offset_of(_ONE) == 7
+    assert positions.starts({_ONE}) == {_ONE: 7}
     assert positions.recorded({_ONE, _OTHER}) == {}
     recording = positions.unrecorded()
     assert recording == {_ONE: 7}

@@ -174,6 +174,26 @@ def test_what_was_bare_before_stays_bare() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("learnt", "since", "affected"),
+    [
+        ([], [], [False, False, False]),
+        ([], _POOL[:1], [True, False, False]),
+        (_POOL[:1], [], [True, False, False]),
+        (_POOL[:1], _POOL[1:2], [True, True, False]),
+        (_POOL[:2], _POOL[1::-1], [False, False, False]),
+        ([], _POOL[3:4], [False, True, False]),
+    ],
+)
+def test_other_learnt_lines_affect_the_articles_that_have_them(
+    learnt: list[str], since: list[str], affected: list[bool]
+) -> None:
+    """Whether one more is learnt or one less; the lines of another site do not matter."""
+    texts, sites = [_POOL[0] + _POOL[2], _POOL[1] + _POOL[3], _POOL[0] + _POOL[1]], [_SITE, _SITE, site_number("乙报")]
+    lines = _remove_site_lines(texts, sites, _learnt(*learnt)).lines
+    assert lines.affected_by(_learnt(*learnt), _learnt(*since)).tolist() == affected
+
+
 def test_part_of_a_batch_has_the_lines_of_its_articles() -> None:
     """A part of a batch equals the batch of these articles."""
     texts = ["".join(_POOL[:3]), "短句。", _POOL[3], _POOL[0]]

@@ -29,7 +29,12 @@ def _answering_after(silences: int, code: int) -> Callable[[float], str]:
 
 @pytest.mark.parametrize(
     "code",
-    [KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._UNKNOWN_TOPIC],  # noqa: SLF001  # librdkafka's names
+    [
+        KafkaError._TIMED_OUT,  # noqa: SLF001  # librdkafka's names
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+    ],
 )
 def test_asks_again_while_the_broker_is_away(code: int) -> None:
     """It shows signs of life once for each attempt without an answer."""

@@ -140,6 +140,17 @@ def test_partition_that_is_silent_is_not_waited_for_long(clock: _Clock) -> None:
     assert len(order) == 1
 
 
+@pytest.mark.usefixtures("clock")
+def test_fresh_message_does_not_end_the_wait_for_another_partition() -> None:
+    """It comes after older ones of its own partition, and waits for nobody; those of a third go on waiting."""
+    order = _order(3)
+    _add(order, 2, 450)
+    assert _ages(order.take(_ALL, lambda _: False)) == [450]
+    _add(order, 0, 500, 0)
+    _add(order, 1, 400)
+    assert _ages(order.take(_ALL, lambda place: place != ("in", 1))) == [500, 0]
+
+
 def test_partition_of_which_nothing_was_to_come_is_not_silent(clock: _Clock) -> None:
     """Its silence begins once something is to come, however long it has delivered nothing."""
     order = _order(2)
@@ -258,7 +269,7 @@ def test_what_is_read_again_is_not_held_twice() -> None:
     for partition in range(3):
         _add(order, partition, 60)
     order.end([("in", 0)])
-    order.clear([("in", 1)])
+    order.begin([("in", 1)])
     order.begin([("in", 2)], keep=True)
     _add(order, 0, 50)
     assert [place_of(message)[1] for message in order.take(_ALL, lambda _: False)] == [2]

@@ -7,14 +7,16 @@ import threading
 from unittest.mock import Mock
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.output import at_least_once, exactly_once
 from stream_dedup.stream.output import writer as writer_
 from stream_dedup.stream.output.at_least_once import AtLeastOnceWriter
-from stream_dedup.stream.output.errors import StuckError
+from stream_dedup.stream.output.errors import AbortedError, FencedError, StuckError, final_error
 from stream_dedup.stream.output.exactly_once import ExactlyOnceWriter
+from stream_dedup.stream.output.guarantees import make_writer
 from stream_dedup.stream.output.writer import GroupOffsets
 
 _SETTINGS = Settings.model_validate({"kafka": {}, "commit": {"deadline_seconds": 30}})
@@ -73,3 +75,64 @@ def test_group_that_does_not_answer_is_given_up_at_the_deadline(client: Mock, mo
     assert 1_030 < clock.monotonic.return_value < 1_031
     assert len(waits) > 100
     client.produce.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    ("code", "raised", "said"),
+    [
+        (KafkaError.UNKNOWN_MEMBER_ID, AbortedError, "no longer counts this process as a member"),
+        (KafkaError.ILLEGAL_GENERATION, AbortedError, "no longer counts this process as a member"),
+        (KafkaError.FENCED_INSTANCE_ID, AbortedError, "no longer counts this process as a member"),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, BrokerError, "grant the right Read on the consumer group"),
+    ],
+)
+def test_group_that_says_no_is_asked_once(client: Mock, code: int, raised: type[Exception], said: str) -> None:
+    """Nothing is written, whether another process may have taken over or rights are missing."""
+    ask = Mock(side_effect=KafkaException(KafkaError(code)))
+    writer = AtLeastOnceWriter(_SETTINGS, "changelog", lambda: None, ask_group=ask)
+    with pytest.raises(raised, match=said):
+        writer.begin()
+    ask.assert_called_once()
+    client.produce.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED],  # noqa: SLF001  # librdkafka's name
+)
+def test_every_way_of_saying_that_another_writer_took_over_is_known(code: int) -> None:
+    """An end for any other reason would be told as a fault of the broker."""
+    assert isinstance(final_error("changelog", "cannot commit", KafkaError(code), 30), FencedError)
+
+
+@pytest.mark.parametrize("passing", [True, False])
+def test_time_of_retries_is_told_of_faults_that_were_retried(*, passing: bool) -> None:
+    """Others ended the writer at once."""
+    fault = KafkaError(KafkaError.NETWORK_EXCEPTION, "gone", retriable=passing)
+    assert ("no success within 30 s" in str(final_error("changelog", "cannot commit", fault, 30))) is passing
+
+
+def test_without_transactions_nothing_is_asked_of_the_broker_that_takes_any(
+    client: Mock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have none, or refuse the rights to them: only one that was left open is ended."""
+    monkeypatch.setattr(exactly_once, "has_open_transaction", lambda *_: False)
+    AtLeastOnceWriter(_SETTINGS, "changelog", lambda: None).open()
+    client.init_transactions.assert_not_called()
+
+
+def test_without_transactions_an_abort_drops_what_is_not_sent_yet(client: Mock) -> None:
+    """It would only reach the broker a second time with the batch that is decided again."""
+    writer = AtLeastOnceWriter(_SETTINGS, "changelog", lambda: None)
+    writer.begin()
+    writer.send("out", b"a", b"1", [])
+    writer.abort()
+    assert [name for name, *_ in client.method_calls if name in {"purge", "flush"}] == ["purge", "flush"]
+
+
+@pytest.mark.parametrize(("guarantee", "asked"), [("exactly_once", False), ("at_least_once", True)])
+def test_group_is_asked_where_the_broker_fences_nobody(client: Mock, guarantee: str, *, asked: bool) -> None:
+    """Two writers of one changelog would ruin it."""
+    settings, ask = Settings.model_validate({"kafka": {}, "commit": {"guarantee": guarantee}}), Mock(return_value=True)
+    make_writer(settings, "changelog", lambda: None, ask_group=ask).begin()
+    assert (ask.called, client.begin_transaction.called) == (asked, not asked)

@@ -21,7 +21,7 @@ from stream_dedup.stream.commit.shadowing import Shadow
 from stream_dedup.stream.input.decoded import Decoded, decode_all, prepared_all
 from stream_dedup.stream.input.reader import PendingCommit, Reader
 from stream_dedup.stream.input.source import Source
-from stream_dedup.stream.kafka.places import identity_updates, offset_of, place_of
+from stream_dedup.stream.kafka.places import identity_updates, offset_of, place_of, positions_after
 from stream_dedup.stream.output.errors import AbortedError
 from stream_dedup.stream.output.sink import Sink
 from stream_dedup.stream.output.writer import GroupOffsets, Writer
@@ -121,8 +121,11 @@ class Pipeline:
         seconds = {**taken.seconds, **watch.seconds}
         return Committed(batch.messages, batch.size, judged, dead, seconds)
 
-    def note(self) -> None:
+    def note(self) -> bool:
         """Commit what was found out about the input topics when no message arrives to commit it with.
+
+        Returns:
+            Whether there was anything to commit.
 
         Raises:
             AbortedError: as in `commit`.
@@ -132,11 +135,12 @@ class Pipeline:
         """
         positions = self._source.unrecorded()
         if not positions:
-            return
+            return False
         self._committer.commit_alone(self._engine.decide([]).change, positions)
         self._source.mark_recorded(positions)
         if self._shadow is not None:
             self._shadow.judge([], None, [], positions)
+        return True
 
     def _publish(self, decoded: Decoded, judged: Judged) -> None:
         decided_ms = time.time_ns() // 1_000_000
@@ -181,8 +185,7 @@ def commit_without_publishing(
     decoded = decode_all(messages, decoder, engine.progress.stream_ms)
     decoded, prepared = prepared_all(decoded, engine.prepare)
     judged = engine.decide([item for _, item in decoded.items], prepared)
-    behind = {place_of(message): offset_of(message) + 1 for message in messages}
-    positions = identity_updates(identities, engine.positions(), ()) | behind
+    positions = identity_updates(identities, engine.positions(), ()) | positions_after(messages)
     committer.commit_alone(judged.change, positions)
     return judged.drifts
 

@@ -3,6 +3,7 @@
 Knows the group's committed offsets, and the bounds of partitions; knows nothing of what becomes of the messages.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
@@ -26,6 +27,7 @@ from stream_dedup.stream.kafka.places import (
     Place,
     identity_updates,
     is_of_deleted,
+    is_of_later_leader,
     offset_of,
     offsets_of,
     place_of,
@@ -35,6 +37,7 @@ from stream_dedup.stream.kafka.transactions import tells_unstable_offsets
 
 _READ_MESSAGES = 1_000
 _POLL_SECONDS = 0.1
+_BEAT_SECONDS = 1.0  # between two calls of `while_waiting` while partitions are asked about
 
 log = structlog.get_logger()
 
@@ -48,7 +51,7 @@ class History:
         settings: topics, group and commit bounds.
         positions: of the state; a topic that was recreated since then is read from its beginning.
         identify: see `Topics.known_identities`.
-        while_waiting: see `Patience`.
+        while_waiting: called about every second until it is known where each partition begins and ends; see `Patience`.
         while_hidden: see `committed_offsets`.
 
     Attributes:
@@ -76,6 +79,7 @@ class History:
         self._order = TimeOrder(self._consumer, bounded=False)
         self._next: dict[Place, int] = {}  # offset to read next
         self._ends: dict[Place, int] = {}
+        self._epochs: dict[Place, int | None] = {}  # leader epoch of the last decided message, if the group knows it
         self._recurring_faults = RecurringFaults()
         self.total = self.done = 0
         with ExitStack() as closing_on_error:
@@ -84,14 +88,14 @@ class History:
             self.identities = identify({place.topic for place in committed})
             news = identity_updates(self.identities, positions, ())
             decided = [place for place in committed if not is_of_deleted(place, self.identities)]
-            self._find(decided, {**positions, **news})
+            self._find(decided, {**positions, **news}, while_waiting)
             closing_on_error.pop_all()
 
     def batches(self) -> Iterator[list[Message]]:
         """Yield batches as large as a commit may be, and empty ones while none arrive: then the caller can give up.
 
         Raises:
-            BrokerError: the broker refuses.
+            BrokerError: the broker refuses, or gives no answer.
         """
         batch: list[Message] = []
         size = 0
@@ -114,14 +118,22 @@ class History:
         """Release the connection."""
         self._consumer.close()
 
-    def _find(self, decided: Sequence[TopicPartition], positions: Mapping[Place, int]) -> None:
+    def _find(
+        self, decided: Sequence[TopicPartition], positions: Mapping[Place, int], while_waiting: Callable[[], None]
+    ) -> None:
         """Find out where to start and end in each partition, and start reading.
 
         Args:
             decided: the group's offsets in the topics that exist.
             positions: next offset by topic and partition, of those read before.
+            while_waiting: called about every second.
         """
+        beat = time.monotonic()
         for place in decided:
+            # A slow broker is not silent, but of many partitions it tells in minutes.
+            if time.monotonic() - beat >= _BEAT_SECONDS:
+                while_waiting()
+                beat = time.monotonic()
             key = place.topic, place.partition
             start, stop = positions.get(key, 0), place.offset
             if stop > start:
@@ -129,7 +141,7 @@ class History:
                 # What the broker has lost, as after an unclean leader election, never arrives.
                 start, stop = max(first, start), min(end, stop)
             if stop > start:
-                self._next[key], self._ends[key] = start, stop
+                self._next[key], self._ends[key], self._epochs[key] = start, stop, place.leader_epoch
                 self.total += stop - start
         self._consumer.assign(offsets_of(self._next))
         self._order.begin(self._ends)
@@ -140,19 +152,19 @@ class History:
         for message in messages:
             error, key, offset = message.error(), place_of(message), offset_of(message)
             if error is None:
-                if offset < self._ends.get(key, 0):
+                if offset >= self._ends.get(key, 0):
+                    continue
+                # A place of a later leader is that of a message that was lost.
+                if is_of_later_leader(message, self._epochs.get(key)):
+                    self._end_early(key, offset)
+                else:
                     self._order.add(message)
                     self._next[key] = offset + 1
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
                 self._resume_after_loss(key, error.str())
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # likewise
-                # If the rest was deleted in the meantime, nothing else leads to the end.
-                if offset >= self._ends.get(key, 0):
-                    self._ends.pop(key, None)
-                else:
-                    self._tell(
-                        error, f"{key[0]}/{key[1]} ends at {offset}, but the group has decided up to {self._ends[key]}"
-                    )
+                # If the rest was deleted in the meantime, or lost, nothing else leads to the end.
+                self._look_at_end(key, offset, error)
             elif not is_transient(error):
                 raise reading_error(f"cannot read {message.topic()}", error)
             else:
@@ -162,6 +174,31 @@ class History:
 
     def _tell(self, error: KafkaError, detail: str) -> None:
         self._recurring_faults.warning("input_waits", error=error.name(), detail=detail)
+
+    def _look_at_end(self, place: Place, offset: int, error: KafkaError) -> None:
+        """Note that a partition has no more messages for now.
+
+        Args:
+            place: topic and partition.
+            offset: where it ends.
+            error: by which the client tells.
+
+        Raises:
+            BrokerError: the broker does not say which offsets it has.
+        """
+        stop = self._ends.get(place, 0)
+        if offset >= stop:
+            self._ends.pop(place, None)
+        elif watermarks(self._consumer, TopicPartition(*place), self._patience)[1] <= offset:
+            self._end_early(place, offset)
+        else:
+            # A new leader may take a moment to find out how far its messages are confirmed.
+            self._tell(error, f"{place[0]}/{place[1]} ends at {offset}, but the group has decided up to {stop}")
+
+    def _end_early(self, place: Place, offset: int) -> None:
+        """Note that a partition has lost what the group had decided from an offset on."""
+        read_to = self._ends.pop(place)
+        log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=offset)
 
     def _resume_after_loss(self, place: Place, told: str) -> None:
         """Resume a partition where it has messages, since the next one is gone.

@@ -3,11 +3,14 @@
 Knows what was read; knows nothing of the client that reads.
 """
 
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from confluent_kafka import Message
 
-from stream_dedup.stream.kafka.places import Place
+from stream_dedup.stream.kafka.headers import size_of
+from stream_dedup.stream.kafka.places import Place, offset_of, place_of, positions_after
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +35,25 @@ class MessageBatch:
     moved: bool = False
     lost: set[Place] = field(default_factory=set)
 
+    def add(self, messages: Iterable[Message]) -> int:
+        """Add the messages that the batch does not hold yet; return how many.
+
+        A partition that is revoked and assigned again in between is read from the state's position once more.
+        """
+        before = len(self.messages)
+        for message in messages:
+            place, offset = place_of(message), offset_of(message)
+            if offset > self.newest.get(place, -1):
+                self.newest[place], self.last[place] = offset, message
+                self.messages.append(message)
+                self.size += size_of(message)
+        return len(self.messages) - before
+
+    def stayed(self, assigned: AbstractSet[Place]) -> bool:
+        """Tell whether all its partitions are among those assigned, and have been ever since it was read."""
+        # A partition that was revoked and assigned again is read from the state's position again.
+        return not self.moved and self.newest.keys() <= assigned
+
     def positions(self) -> dict[Place, int]:
-        """Return the offset after the last message, by topic and partition."""
-        return {place: offset + 1 for place, offset in self.newest.items()}
+        """Return the positions after the last messages, with their leader epochs."""
+        return positions_after(self.last.values())

@@ -1,6 +1,6 @@
 """The state's position in each input partition, and the first positions and topic identities it has yet to record.
 
-Knows positions and the identities of topics; knows nothing of the client that reads.
+Knows positions, their leader epochs and the identities of topics; knows nothing of the client that reads.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -10,7 +10,7 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING
 
 from stream_dedup.stream.kafka.clients import BrokerError
-from stream_dedup.stream.kafka.places import IDENTITY, Place, identity_updates
+from stream_dedup.stream.kafka.places import IDENTITY, Place, epoch_at, identity_updates, in_input
 
 log = structlog.get_logger()
 
@@ -43,18 +43,22 @@ class InputPositions:
         """Return the same without first positions that the state has not recorded yet."""
         return self.known(places - self._begun.keys())
 
-    def with_identities(self, positions: Mapping[Place, int]) -> dict[Place, int]:
-        """Return positions together with the identities of their topics, as far as these are known."""
-        return {**self.known({(topic, IDENTITY) for topic, _ in positions}), **positions}
+    def identified(self, positions: Mapping[Place, int]) -> dict[Place, int]:
+        """Return positions with the identities of their topics and their leader epochs, as far as these are known."""
+        places = in_input(positions)
+        beside = {(topic, IDENTITY) for topic, _ in places} | set(map(epoch_at, places))
+        return {**self.known(beside), **positions}
 
     def position(self, place: Place) -> int:
         """Return the next offset of a partition, 0 if the state has none."""
         return self._positions.get(place, 0)
 
-    def offset_of(self, place: Place) -> int:
-        """Return the offset to start reading a partition from."""
+    def starts(self, places: Collection[Place]) -> dict[Place, int]:
+        """Return the offsets to start reading some partitions from; see `identified`."""
         # A position of 0 means the oldest message still in the topic, whatever its offset.
-        return self._positions.get(place, self._first_offset) or OFFSET_BEGINNING
+        return self.identified(
+            {place: self._positions.get(place, self._first_offset) or OFFSET_BEGINNING for place in places}
+        )
 
     def begin_at(self, offsets: Mapping[Place, int]) -> None:
         """Note where partitions begin, or go on after a loss; the state is to record that before any message."""

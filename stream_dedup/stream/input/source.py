@@ -6,8 +6,7 @@ Knows subscription, assignment and offsets; knows nothing of what messages hold.
 import math
 import threading
 import time
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from stream_dedup.settings import Settings, is_expression
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.positions import Identify, InputPositions
 from stream_dedup.stream.input.time_order import TimeOrder
+from stream_dedup.stream.input.under_way import UnderWay
 from stream_dedup.stream.kafka.clients import (
     BrokerError,
     OnStatistics,
@@ -36,8 +36,16 @@ from stream_dedup.stream.kafka.clients import (
     make_consumer,
     reading_error,
 )
-from stream_dedup.stream.kafka.headers import size_of
-from stream_dedup.stream.kafka.places import Place, offset_of, offsets_of, place_of, timestamp_of
+from stream_dedup.stream.kafka.places import (
+    Place,
+    epochs_of,
+    in_input,
+    is_of_later_leader,
+    offset_of,
+    offsets_of,
+    place_of,
+    timestamp_of,
+)
 from stream_dedup.stream.kafka.topics import matching_topics
 
 _CHUNK = 64  # messages taken at a time, so that a batch of huge ones is noticed before it fills the memory
@@ -48,6 +56,8 @@ _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
 _KEEP_ALIVE_SECONDS = 5.0  # between two signs of life to the group, and polls, while a commit takes long
 
 log = structlog.get_logger()
+
+Ends = Callable[[Collection[Place]], Mapping[Place, int]]
 
 
 class Lag(NamedTuple):
@@ -80,6 +90,7 @@ class Source:
         positions: next offset by topic and partition; kept up to date by `advance`.
         identify: see `InputPositions`.
         on_statistics: called with the client's statistics; None if they are not needed.
+        ends: returns the offset after the last message of some partitions; it may leave some out.
     """
 
     def __init__(
@@ -88,6 +99,7 @@ class Source:
         positions: Mapping[Place, int],
         identify: Identify = lambda _: {},
         on_statistics: OnStatistics | None = None,
+        ends: Ends = lambda _: {},
     ) -> None:
         self._settings = settings
         self._commit = settings.commit
@@ -95,6 +107,8 @@ class Source:
         # On its own the client would start over, or skip messages that still exist.
         self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, on_statistics)
         self._order = TimeOrder(self._consumer, bounded=True)
+        self._unproved: dict[Place, TopicPartition] = {}  # where reading began, until a message shows that it may
+        self._ends = ends
         self._from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
         self._positions = InputPositions(positions, identify, OFFSET_END if self._from_end else OFFSET_BEGINNING)
         refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
@@ -107,7 +121,7 @@ class Source:
         self._polled_at = time.monotonic()
         self.assigned: set[Place] = set()
         self.rebalances = 0
-        self._batches: list[MessageBatch] = []  # those not committed yet, in order
+        self._under_way = UnderWay()
         self._committed_ms: dict[Place, int | None] = {}  # timestamp of the last committed message
         self._look_for_topics()
 
@@ -168,9 +182,7 @@ class Source:
 
     def batch(self) -> MessageBatch:
         """Return a new batch, after those not committed yet."""
-        batch = MessageBatch()
-        self._batches.append(batch)
-        return batch
+        return self._under_way.begin()
 
     def take(self, batch: MessageBatch, stopping: threading.Event) -> bool:
         """Read some messages into a batch; return whether there may be more for it.
@@ -204,11 +216,7 @@ class Source:
 
     def holds(self, batch: MessageBatch) -> bool:
         """Tell whether this process has held the partitions ever since the batch was read, and has lost none of it."""
-        return self._stayed(batch) and not batch.lost
-
-    def _stayed(self, batch: MessageBatch) -> bool:
-        # A partition that was revoked and assigned again is read from the state's position again.
-        return not batch.moved and batch.newest.keys() <= self.assigned
+        return batch.stayed(self.assigned) and not batch.lost
 
     def positions_after(self, batch: MessageBatch) -> dict[Place, int]:
         """Return the state's positions after a batch, with the topic identities that it has not recorded yet."""
@@ -216,15 +224,17 @@ class Source:
 
     def unrecorded(self) -> dict[Place, int]:
         """Return what the state has not recorded yet; see `InputPositions.unrecorded`."""
-        return self._positions.unrecorded()
+        unrecorded = self._positions.unrecorded()
+        # What is left of a batch that has lost its end is still to be committed.
+        return unrecorded | {place: first for place, first in self._firsts_at_loss().items() if place in unrecorded}
 
     def mark_recorded(self, positions: Mapping[Place, int]) -> None:
         """Note that the state has recorded what `positions_after` or `unrecorded` returned last."""
         self._positions.mark_recorded(positions)
 
     def offsets_after(self, batch: MessageBatch) -> dict[Place, int]:
-        """Return what the group stores after a batch: its offsets, and the identities of their topics."""
-        return self._positions.with_identities(batch.positions())
+        """Return what the group stores after a batch: its offsets, with what `InputPositions.identified` adds."""
+        return self._positions.identified(batch.positions())
 
     def group(self) -> object:
         """Return the group's current metadata: every transaction needs its own."""
@@ -237,7 +247,7 @@ class Source:
             batch: the first one that was not committed.
             positions: what `positions_after` returned: the state's positions now.
         """
-        self._batches.remove(batch)
+        self._under_way.end(batch)
         # A partition that has lost its end meanwhile goes on before it, which is still to be recorded.
         self.mark_recorded({place: offset for place, offset in positions.items() if place not in batch.lost})
         self._committed_ms |= {place: timestamp_of(message) for place, message in batch.last.items()}
@@ -249,7 +259,7 @@ class Source:
 
     def _tell_group(self, positions: Mapping[Place, int]) -> None:
         """Commit to the group how far it has decided."""
-        offsets = offsets_of(self._positions.with_identities(positions))
+        offsets = offsets_of(self._positions.identified(positions))
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
@@ -260,9 +270,9 @@ class Source:
     def _read_on(self, committed: AbstractSet[Place]) -> None:
         """Continue after a commit: partitions that were reassigned in the meantime were started before it."""
         # What has been read ahead from a partition that stayed is not read again.
-        again = (committed & self.assigned) - self._under_way()
+        again = (committed & self.assigned) - self._under_way.places()
         try:
-            self._read_from({place: self._positions.offset_of(place) for place in again}, keep=False)
+            self._read_from(self._positions.starts(again), keep=False)
         except KafkaException as error:
             self._fault = _not_started(error)
 
@@ -276,21 +286,24 @@ class Source:
         """
         # The group may have continued without this process: it rejoins, and learns what it still holds.
         self._look_in()
-        if not all(map(self._stayed, self._batches)):
+        if not self._under_way.stayed(self.assigned):
             return False
-        firsts: dict[Place, int] = {}
-        for batch in self._batches:
-            for message in batch.messages:
-                firsts.setdefault(place_of(message), offset_of(message))
-        firsts |= {place: self._positions.position(place) for batch in self._batches for place in batch.lost}
-        self._order.clear(firsts)
+        at_loss, firsts = self._firsts_at_loss(), self._under_way.firsts()
         try:
-            for place, offset in firsts.items():
-                self._consumer.seek(TopicPartition(*place, offset))
+            # A seek would be refused in a partition that the client has only begun to start.
+            offsets = {place: offset_of(message) for place, message in firsts.items()} | at_loss
+            self._read_from(offsets | epochs_of(firsts.values()), keep=False)
         except KafkaException as error:
             raise BrokerError(f"cannot rewind the input: {error.args[0].str()}") from None
-        self._batches.clear()
+        self._positions.begin_at(at_loss)
+        self._under_way.clear()
         return True
+
+    def _firsts_at_loss(self) -> dict[Place, int]:
+        """Return the first uncommitted offset of each partition that has lost one: a message there may be new."""
+        lost = self._under_way.lost()
+        firsts = self._under_way.firsts() if lost else {}
+        return {place: min(offset_of(firsts[place]), self._positions.position(place)) for place in lost}
 
     def keep_alive(self) -> None:
         """Stay in the group during a long commit, without reading anything."""
@@ -307,19 +320,14 @@ class Source:
 
     def lag(self) -> dict[Place, Lag]:
         """Return what is still to be committed of each assigned partition, as far as is known."""
-        waiting: Counter[Place] = Counter()
-        oldest: dict[Place, Message] = {}
-        for message in (message for batch in self._batches for message in batch.messages):
-            place = place_of(message)
-            waiting[place] += 1
-            oldest.setdefault(place, message)
+        under_way = self._under_way.by_place()
         lags = {}
         for place in self.assigned:
             if (coming := self._coming(place)) is None:
                 continue
-            held = self._order.held(place)
-            messages = coming + waiting[place] + (held.messages if held else 0)
-            first = oldest.get(place, held.first if held else None)
+            read, held = under_way.get(place, []), self._order.held(place)
+            messages = coming + len(read) + (held.messages if held else 0)
+            first = read[0] if read else held.first if held else None
             since_ms = timestamp_of(first) if first is not None else self._committed_ms.get(place)
             lags[place] = Lag(messages, since_ms if messages else None)
         return lags
@@ -345,16 +353,23 @@ class Source:
         self._hold(arrived)
         if self._fault is not None:
             raise self._fault
-        added = self._add(batch, self._order.take(most, lambda place: self._coming(place) != 0))
+        added = batch.add(self._order.take(most, lambda place: self._coming(place) != 0))
+        if added and batch.due is None:
+            batch.due = time.monotonic() + self._commit.interval_ms / 1000
         self._order.keep_pace()
         return max(len(arrived), added) == most
 
     def _hold(self, messages: Iterable[Message]) -> None:
         """Hold messages that have arrived until it is their turn."""
+        again: set[Place] = set()
         for message in messages:
             error = message.error()
             if error is None:
-                self._order.add(message)
+                place = place_of(message)
+                if place in again or not self._follows(place, message):
+                    again.add(place)
+                else:
+                    self._order.add(message)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
                 self._resume_after_loss(place_of(message), offset_of(message), error.str())
             elif not is_transient(error):
@@ -362,22 +377,22 @@ class Source:
             else:
                 self._recurring_faults.warning("input_waits", error=error.name(), detail=error.str())
 
-    def _add(self, batch: MessageBatch, messages: Iterable[Message]) -> int:
-        """Add the messages that a batch does not hold yet; return how many.
+    def _follows(self, place: Place, message: Message) -> bool:
+        """Tell whether a message of a partition follows those before the position at which reading began.
 
-        A partition that is revoked and assigned again in between is read from the state's position once more.
+        If it may not, the client asks the broker, and either tells of a loss or delivers the message again. It does so
+        by itself only if it hears of a new leader while it reads.
         """
-        before = len(batch.messages)
-        for message in messages:
-            place, offset = place_of(message), offset_of(message)
-            if offset > batch.newest.get(place, -1):
-                batch.newest[place], batch.last[place] = offset, message
-                batch.messages.append(message)
-                batch.size += size_of(message)
-        added = len(batch.messages) - before
-        if added and batch.due is None:
-            batch.due = time.monotonic() + self._commit.interval_ms / 1000
-        return added
+        begun = self._unproved.pop(place, None)
+        if begun is None or not is_of_later_leader(message, begun.leader_epoch):
+            return True
+        try:
+            self._consumer.seek(begun)
+        except KafkaException:
+            # Refused while the client is busy with a new leader: then it begins once more.
+            self._consumer.incremental_unassign([begun])
+            self._start([begun])
+        return False
 
     def _coming(self, place: Place) -> int | None:
         """Return how many messages of a partition have not arrived yet; None if unknown."""
@@ -402,23 +417,20 @@ class Source:
         if place not in self.assigned:
             return
         self._positions.check(self.assigned)
-        sound = (batch for batch in self._batches if not batch.moved and place not in batch.lost)
-        under_way = [batch.newest[place] + 1 for batch in sound if place in batch.newest]
+        lasts = self._under_way.lasts(place)
         if held := self._order.held(place):
-            under_way.append(offset_of(held.last) + 1)
-        read_to = max(offset, self._positions.position(place), *under_way, 0)
+            lasts.append(held.last)
+        read_to = max(offset, self._positions.position(place), *(offset_of(message) + 1 for message in lasts), 0)
         try:
             first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
             goes_on = max(first, min(read_to, end_at_loss(told, end)))
             log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
             if lost := goes_on < read_to:
-                # What was read after it and is not committed has offsets that now belong to other messages.
-                for batch in self._batches:
-                    batch.lost |= {place} & batch.newest.keys()
+                self._under_way.mark_lost(place)
                 if held:
                     goes_on = max(first, min(goes_on, offset_of(held.first)))
             self._positions.begin_at({place: goes_on})
-            self._read_from({place: goes_on}, keep=not lost)
+            self._read_from(self._positions.identified({place: goes_on}) | epochs_of(lasts), keep=not lost)
         except KafkaException as error:
             raise BrokerError(f"cannot read {place[0]}: {told}, and then: {error.args[0].str()}") from None
 
@@ -427,27 +439,29 @@ class Source:
         places = offsets_of(offsets)
         self._consumer.resume(places)  # the client would stay paused in them
         self._consumer.incremental_unassign(places)
+        self._start(places)
+        self._order.begin(in_input(offsets), keep=keep)
+
+    def _start(self, places: list[TopicPartition]) -> None:
+        """Start reading partitions, at their offsets."""
         self._consumer.incremental_assign(places)
-        self._order.begin(offsets, keep=keep)
+        self._unproved |= {(place.topic, place.partition): place for place in places}
 
     def _move(self, places: set[Place]) -> None:
-        """Note that partitions were revoked or assigned: nothing read from them before is committed as it is."""
+        """Note that partitions were revoked or assigned."""
         self.rebalances += 1
-        for batch in self._batches:
-            batch.moved |= not places.isdisjoint(batch.newest)
+        self._under_way.mark_moved(places)
 
-    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = {(partition.topic, partition.partition) for partition in partitions}
         try:
-            self._positions.take_up(places, self._under_way(), self.assigned - places)
+            self._positions.take_up(places, self._under_way.places(), self.assigned - places)
             if self._from_end:
                 # As numbers, which the state records: else the next start would skip what arrives until then.
                 added = self._positions.added(places)  # all that is in them is new
                 self._positions.begin_at(dict.fromkeys(added, 0))
                 self._positions.begin_at(self._ends(places - self._positions.known(places).keys()))
-            for partition in partitions:
-                partition.offset = self._positions.offset_of((partition.topic, partition.partition))
-            consumer.incremental_assign(partitions)
+            self._start(offsets_of(self._positions.starts(places)))
         except KafkaException as error:
             # An exception would be lost in a callback: `take` raises it instead.
             self._fault = _not_started(error)
@@ -458,36 +472,19 @@ class Source:
         # A group that is new, or whose offsets were lost, has none for a partition that gets no messages. For the
         # partitions under way it may already have the offsets that are being committed. What the state has not recorded
         # is left out: with a new state, everything before it would be judged without publishing.
-        self._tell_group(self._positions.recorded(places - self._under_way()))
+        self._tell_group(self._positions.recorded(places - self._under_way.places()))
         self._move(places)
         self._order.begin(places)
         self.assigned |= places
         log.info("partitions_assigned", partitions=_named(partitions))
-
-    def _ends(self, places: Collection[Place]) -> dict[Place, int]:
-        """Return the offset after the last message of each partition, without those that the broker does not tell now.
-
-        Raises:
-            KafkaException: the broker refuses.
-        """
-        ends = {}
-        for place in places:
-            try:
-                _, ends[place] = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
-            except KafkaException as error:
-                if not is_transient(error.args[0]):
-                    raise
-        return ends
-
-    def _under_way(self) -> set[Place]:
-        """Return the partitions with messages that were read but not committed."""
-        return {place for batch in self._batches for place in batch.newest}
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         consumer.resume(partitions)  # the client would still be paused in them when it is assigned them again
         places = {(partition.topic, partition.partition) for partition in partitions}
         self._move(places)
         self._order.end(places)
+        for place in places:
+            self._unproved.pop(place, None)
         self.assigned -= places
         log.info("partitions_revoked", partitions=_named(partitions))
 

@@ -127,11 +127,7 @@ class TimeOrder:
         """
         self.paused.difference_update(places)
         if not keep:
-            self.clear(places)
-
-    def clear(self, places: Collection[Place]) -> None:
-        """Discard what is held of partitions: it is read again."""
-        self._queues |= {place: _Queue(place) for place in places}
+            self._queues |= {place: _Queue(place) for place in places}
 
     def end(self, places: Collection[Place]) -> None:
         """Discard what is held of partitions that were revoked, and expect nothing more of them."""

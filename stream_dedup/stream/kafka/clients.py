@@ -77,6 +77,8 @@ _PASSING = frozenset(
         KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001  # the same
         # The group continues without this consumer, which rejoins at the next poll.
         KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001  # the same
+        # A group was asked while its broker was gone, for as long as a session.
+        KafkaError._WAIT_COORD,  # noqa: SLF001  # the same
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.NETWORK_EXCEPTION,
         KafkaError.REQUEST_TIMED_OUT,

@@ -80,7 +80,6 @@ class AtLeastOnceWriter(Writer):
         """See `Writer`. What the broker has already stays there."""
         self._producer.purge()
         self._served(partial(self._producer.flush, SLICE_SECONDS))
-        self._fault = None
 
     def _check_reports(self) -> None:
         # In a transaction all messages fail together; here the first that does is the cause.

@@ -93,7 +93,6 @@ class ExactlyOnceWriter(Writer):
             except KafkaException as error:
                 raise self._final("cannot abort a transaction", error.args[0]) from None
             self.in_transaction = False
-        self._fault = None
 
     def poll(self) -> None:
         """See `Writer`."""
