@@ -4,7 +4,7 @@ Knows how an engine is opened, used and closed; knows nothing of Kafka, of files
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -62,18 +62,15 @@ class Deduplicator(SelfClosing):
     ) -> None:
         self._settings = _checked(settings)
         store = store or _opened(directory, self._settings)
-        try:
-            self.state = State(store, self._settings)
-        except BaseException:
-            store.close()
-            raise
-        try:
-            shared = beside.fingerprinter if beside is not None else None
-            self._parts = parts_of(self._settings, shared)
-            self._copy_predictor = CopyPredictor()
-        except BaseException:
-            self.close()
-            raise
+        with ExitStack() as failed:
+            failed.callback(store.close)
+            with holding_interrupt():
+                self.state = State(store, self._settings)
+                failed.callback(self.close)
+                shared = beside.fingerprinter if beside is not None else None
+                self._parts = parts_of(self._settings, shared)
+                self._copy_predictor = CopyPredictor()
+            failed.pop_all()
 
     @holding_interrupt()
     def add(self, article: Article) -> Decision:

@@ -14,7 +14,7 @@ from stream_dedup.engine.clusters import Member
 from stream_dedup.engine.compare import RELATIONS
 from stream_dedup.engine.links import JudgedRun, Links, Matched
 from stream_dedup.engine.matching import SKIP
-from stream_dedup.engine.members import ClusterChanges, member_of, time_of
+from stream_dedup.engine.members import ClusterChanges, member_of
 from stream_dedup.engine.versions import Version
 from stream_dedup.engine.window import Moment
 from stream_dedup.index.entries.entries import BARE, COMPARABLE, IN_TABLES, UNSEGMENTED
@@ -51,6 +51,7 @@ class Linker:
         self._indexed: list[bool] = run.verdicts.indexed.tolist()
         self._decided: list[int] = run.times.stream.tolist()
         self._cutoffs: list[int] = run.times.cutoffs.tolist()
+        self._remembered: list[int] = run.times.window.tolist()
 
     def decisions(self) -> list[Decision]:
         """Return the decisions on the first articles, through the first that changes the index for later ones."""
@@ -229,9 +230,7 @@ class Linker:
         return not kept and self._wants_reserve(place, cluster)
 
     def _wants_reserve(self, place: int, cluster: int) -> bool:
-        article = self._run.articles[place]
-        own_ms = time_of(article.published_ms, seen_ms(article.origin, article.published_ms))
-        return self._book.wants_reserve(cluster, own_ms, self._moment(place))
+        return self._book.wants_reserve(cluster, self._remembered[place], self._moment(place))
 
     def _add(self, place: int, cluster: int, *, indexed: bool) -> int:
         """Add the entry of an article and return its number."""

@@ -53,6 +53,7 @@ class ClusterChanges:
         self._clusters: dict[int, Cluster | None] = {}
         self._changed: set[int] = set()
         self._joins: dict[bytes, bytes] = {}
+        self._entry_times: dict[int, int | None] = {}  # by number of the entry
         self.removed: list[int] = []
         self.published: dict[str, Cluster | None] = {}
         self.place = 0
@@ -60,12 +61,14 @@ class ClusterChanges:
         self.reindexed = False
 
     def prefetch(self, singles: Mapping[int, str]) -> None:
-        """Read clusters, the records of their canonical articles and the names under their URLs, with one look-up each.
+        """Read clusters, the times of their entries, and the records and URLs of their canonical articles at once.
 
         Args:
             singles: for each cluster number, the name of its only article in case it is not stored as a cluster yet.
         """
         self._load_clusters(singles)
+        kept = [_kept(self._clusters[number]) for number in singles]
+        self._load_times({one.entry for members in kept if len(members) > _MOST_IN_RESERVE for one in members})
         self.records.prefetch(self.canonical(number, single) for number, single in singles.items())
 
     def cluster(self, number: int) -> Cluster | None:
@@ -101,13 +104,39 @@ class ClusterChanges:
 
         Args:
             number: number of the cluster.
-            own_ms: the copy's time, see `time_of`.
+            own_ms: time from which the copy would be remembered, see `Times.window`.
             moment: the current moment.
         """
-        cluster = self.cluster(number)
-        kept = [member for member in cluster.members if member.entry != NOT_INDEXED] if cluster else []
-        newest = max([_time(member) for member in kept if member.active], default=UNKNOWN_TIME)
-        return sum([_time(member) >= min(newest, own_ms) - moment.renewal_ms for member in kept]) <= _MOST_IN_RESERVE
+        kept = _kept(self.cluster(number))
+        if len(kept) <= _MOST_IN_RESERVE:
+            return True
+        # Of the entries: a member may have got another text since, which is later and not kept.
+        times = self._times([member.entry for member in kept])
+        left = [
+            (time, member.active)
+            for time, member in zip(times, kept, strict=True)
+            if time is not None and not has_expired(time, moment.cutoff_ms)
+        ]
+        newest = max([time for time, active in left if active], default=UNKNOWN_TIME)
+        return sum([time >= min(newest, own_ms) - moment.renewal_ms for time, _ in left]) <= _MOST_IN_RESERVE
+
+    def _times(self, numbers: Sequence[int]) -> list[int | None]:
+        """Return the times from which entries are remembered, None for those that are gone."""
+        self._load_times([number for number in numbers if number < self._entries.first])
+        for number in numbers:
+            if number not in self._entry_times:
+                self._entry_times[number] = self._entries.time(number)
+        return [self._entry_times[number] for number in numbers]
+
+    def _load_times(self, numbers: Iterable[int]) -> None:
+        missing = [number for number in numbers if number not in self._entry_times]
+        if not missing:
+            return
+        self._entry_times |= dict.fromkeys(missing)
+        values = self._store.get_many(Family.ENTRIES, list(map(key_of, missing)))
+        there = [number for number, value in zip(missing, values, strict=True) if value is not None]
+        fixed = self._format.fixed([value for value in values if value is not None])
+        self._entry_times |= zip(there, fixed["window_ms"].tolist(), strict=True)
 
     def join(
         self, number: int, founder: str, founding: int, member: Member, old: ArticleRecord | None, moment: Moment
@@ -270,17 +299,13 @@ class ClusterChanges:
             self.records.replace(name, record._replace(entries=entries))
 
 
+def _kept(cluster: Cluster | None) -> list[Member]:
+    """Return the members of a cluster whose entries are kept, in the index or in reserve."""
+    return [member for member in cluster.members if member.entry != NOT_INDEXED] if cluster is not None else []
+
+
 def _succession(old: str, new: str, reason: SuccessionReason) -> Succession:
     return Succession(id_of(old), id_of(new), reason, scope_of(new))
-
-
-def time_of(published_ms: int | None, seen_ms: int | None) -> int:
-    """Return when an article was published, or else seen; by that its entry is remembered, unless it came late."""
-    return next((time for time in (published_ms, seen_ms) if time is not None), UNKNOWN_TIME)
-
-
-def _time(member: Member) -> int:
-    return time_of(member.published_ms, member.seen_ms)
 
 
 def member_of(name: str, record: ArticleRecord | None, entry: int, *, active: bool) -> Member:

@@ -105,7 +105,7 @@ class Window:
         start = self.started(progress, times)
         # Strictly after half a window: times in whole seconds often meet it exactly. The oldest generation would then
         # end exactly where the window begins, would still be needed, and would stay for another half window.
-        due = (times > start + self._length_ms // GENERATIONS_PER_WINDOW) & (start != UNKNOWN_TIME)
+        due = times > start + self._length_ms // GENERATIONS_PER_WINDOW
         return int(np.argmax(due)) if due.any() else None
 
     def started(self, progress: Progress, times: I64) -> int:

@@ -140,11 +140,6 @@ class _Member:
     source: str
 
 
-def _time(member: _Member) -> float:
-    """Return when an article was published, or else seen."""
-    return next((time for time in (member.published, member.seen) if time is not None), -math.inf)
-
-
 @dataclass
 class _Cluster:
     members: list[_Member]
@@ -299,11 +294,7 @@ class Model:
         if stale is not None:
             self._entries.remove(stale)
             entries = [entry for entry in entries if entry is not stale]
-        if (
-            indexed
-            or stale is not None
-            or (self._wants_reserve(group, _time(member)) and (old is None or old.entry is None))
-        ):
+        if indexed or stale is not None or (self._wants_reserve(group, window) and (old is None or old.entry is None)):
             member.entry = _Entry(article.id, article.body, window, number, indexed)
             if best is not None and indexed:
                 member.entry.variant, member.entry.sealed = drifted or best.variant, sealed
@@ -362,9 +353,10 @@ class Model:
 
         One that is older itself is kept only if there is none of about its own.
         """
-        kept = [one for one in group.members if one.entry is not None] if group else []
-        newest = max((_time(one) for one in kept if one.entry and one.entry.active), default=-math.inf)
-        return sum(_time(one) >= min(newest, own) - self.settings.window.days * DAY / 8 for one in kept) <= _IN_RESERVE
+        kept = [one.entry for one in group.members if one.entry and one.entry.window >= self._floor] if group else []
+        newest = max((entry.window for entry in kept if entry.active), default=-math.inf)
+        least = min(newest, own) - self.settings.window.days * DAY / 8
+        return sum(entry.window >= least for entry in kept) <= _IN_RESERVE
 
     def _stays(self, record: _Record, best: _Entry | None, home: int | None) -> bool:
         """A copy stays among the copies of the same article; a text of its own, with the cluster that has its name."""

@@ -165,19 +165,25 @@ def test_articles_that_are_looked_at_again_are_counted_once() -> None:
         article("c", variant=1),
         article("d", 1),
         article("new", 2),
+        article("new", 0, 1),  # and so does this one
+        Article("like none", bodies()[30]),
     ]
-    assert _counted(stream, set()) == _counted(stream, {3, 4})
+    assert _counted(stream, set()) == _counted(stream, {3, 4, 7, 8})
     assert all(_counted(stream, set())[-2:]), "some keys of the tables are looked up, and there is something under some"
 
 
 def _counted(stream: Sequence[Item], cuts: set[int]) -> list[int]:
-    """Return what batches add up: candidates, those confirmed and hot keys, each by kind, then probes and hits."""
-    total = np.zeros(11, np.int64)
+    """Return the longest lists, and what batches add up: candidates, those confirmed and hot keys; probes and hits.
+
+    All but the last two by kind.
+    """
+    longest, total = np.zeros(3, np.int64), np.zeros(11, np.int64)
     with Deduplicator(settings=LIGHT) as engine:
         for part in parts(stream, cuts):
             tally = engine.process(part).tally
+            longest = np.maximum(longest, tally.longest_lists)
             total += [*tally.candidates, *tally.confirmed, *tally.hot_keys, tally.probes, tally.hits]
-    return total.tolist()
+    return [*longest.tolist(), *total.tolist()]
 
 
 def test_full_vocabulary_forgets_the_same_words_in_any_batch() -> None:

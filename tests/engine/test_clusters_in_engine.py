@@ -3,13 +3,14 @@
 Knows links, announcements and clusters; random streams are in test_random_walk.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from stream_dedup import Article, Deduplicator, Relation
 from stream_dedup.article import Succession, SuccessionReason, Withdrawal
-from tests.engine.model import BEGIN, DAY, HOUR, Item, article, cluster_seen, engine_settings
+from tests.engine.model import BEGIN, DAY, HOUR, Item, article, cluster_seen, engine_settings, measures, text
 from tests.engine.samples import LIGHT, bodies
 
 _URL = "https://u.example/1"
@@ -146,6 +147,27 @@ def test_copy_with_a_new_text_that_is_a_duplicate_stays_where_it_is(size: int) -
 
 
 @_SIZES
+def test_revision_is_compared_with_the_text_before_it_alone(size: int) -> None:
+    """If that is not kept, as that of a copy is not, an older text of the article does not take its place."""
+    stream = [article("a"), article("b", variant=3), article("b", variant=1), article("b", 1)]
+    with Deduplicator(settings=engine_settings(2)) as engine:
+        links = [one.link for at in range(0, 4, size) for one in engine.add_batch(stream[at : at + size])]
+        assert engine.add(article("c", variant=3)).link is not None  # the older text is kept
+    assert [one and (one.relation, one.jaccard) for one in links[2:]] == [("exact", 1.0), ("revision", None)]
+
+
+@_SIZES
+def test_revision_is_compared_with_its_own_text_rather_than_the_newest_of_its_page(size: int) -> None:
+    """An id that was seen before stays the same article, whatever else came under its URL since."""
+    stream = [article("a", url=_URL), article("b", 1, url=_URL), article("a", variant=2, url=_URL)]
+    with Deduplicator(settings=engine_settings(2)) as engine:
+        link = [one.link for at in range(0, 3, size) for one in engine.add_batch(stream[at : at + size])][-1]
+    assert link is not None
+    assert (link.relation, link.duplicate_of) == (Relation.REVISION, "a")
+    assert link.jaccard == pytest.approx(measures(text(0, 0), text(0, 2))[1], abs=0.1)
+
+
+@_SIZES
 def test_urls_may_be_left_out_of_account(size: int) -> None:
     """With verify.same_url off, an article of the same page is judged like any other."""
     settings = LIGHT.model_validate({**LIGHT.model_dump(), "verify": {"same_url": False}})
@@ -164,6 +186,18 @@ def test_copy_of_a_revision_is_judged_like_any_text(size: int) -> None:
         decisions = [one for at in range(0, 3, size) for one in engine.add_batch(stream[at : at + size])]
     links = [one.link and (one.link.relation, one.link.matched) for one in decisions]
     assert links == [None, (Relation.REVISION, "a"), (Relation.NEAR, "a")]
+
+
+@_SIZES
+def test_revised_text_that_has_drifted_from_copies_has_copies_of_its_own(size: int) -> None:
+    """It is no link of a chain, of which each but the first would have to be close."""
+    stream: list[Item] = [
+        article("a"),
+        article("b", at=BEGIN + DAY),
+        article("a", variant=3, at=BEGIN + DAY),
+        replace(article("c", at=BEGIN + DAY), body=text(1, 0)[:54] + text(0, 3)[54:]),
+    ]
+    assert _told(stream, size)[0] == ["", "exact of a", "revision of a", "near of a"]
 
 
 @_SIZES
@@ -328,3 +362,39 @@ def test_redelivery_changes_no_cluster(size: int) -> None:
     links, _, clusters = _told(stream, size)
     assert links[2:] == ["redelivery of a", "redelivery of a"]
     assert clusters["a"] == ("a", 1, BEGIN, BEGIN, {"": 2})
+
+
+@_SIZES
+def test_cluster_begins_with_the_first_text_of_its_article(size: int) -> None:
+    """A new text of an article does not make it younger."""
+    stream: list[Item] = [
+        article("a"),
+        article("a", 1, at=BEGIN + HOUR),
+        article("b", 1, at=BEGIN + 2 * HOUR),
+    ]
+    assert _told(stream, size)[2] == {"a": ("a", 1, BEGIN, BEGIN + 2 * HOUR, {"": 2})}
+
+
+@_SIZES
+def test_copy_that_is_found_by_an_earlier_text_needs_none_beside_it_in_reserve(size: int) -> None:
+    """Its newest text is that of the original; should that be withdrawn, the cluster is found by the other one."""
+    stream = [article("a"), article("b", variant=3), article("b", variant=1), article("c")]
+    with Deduplicator(settings=engine_settings(2)) as engine:
+        decisions = [one for at in range(0, 4, size) for one in engine.add_batch(stream[at : at + size])]
+        assert [one.indexed for one in decisions] == [True, True, False, False]
+        assert engine.progress.entries == 2
+
+
+@_SIZES
+@pytest.mark.parametrize("before", [0, 1], ids=["new", "seen before"])
+@pytest.mark.parametrize(("variants", "indexed"), [(1, False), (2, False), (3, True)])
+def test_cluster_with_as_many_indexed_copies_as_allowed_takes_no_more(
+    variants: int, before: int, size: int, *, indexed: bool
+) -> None:
+    """Whether it was a new id or another text of a known one that made it full."""
+    drifted = text(1, 0)[:32] + text(0, 0)[32:]
+    stream = [article("a"), *[article("b", 2)] * before, article("b", variant=3), Article("c", drifted)]
+    with Deduplicator(settings=engine_settings(2, variants=variants)) as engine:
+        decisions = [one for at in range(0, 4, size) for one in engine.add_batch(stream[at : at + size])]
+    assert [one.link and one.link.relation for one in decisions[-2:]] == [Relation.NEAR, Relation.NEAR]
+    assert decisions[-1].indexed is indexed

@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +11,7 @@ import pytest
 
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Decision, Relation, Withdrawal, Withdrawn
+from stream_dedup.ask.answers import StatusAnswer
 from stream_dedup.ask.follower import StateFollower
 from stream_dedup.ask.lookup import Lookup, UnknownArticleError
 from stream_dedup.ask.query_service import NoReasonError, QueryService, UniqueArticleError
@@ -23,6 +24,7 @@ from stream_dedup.index.stores.store import Family, StoreDamagedError, StoreErro
 from stream_dedup.observe.health import Health
 from stream_dedup.observe.http import MonitoringServer
 from stream_dedup.observe.metrics import Metrics
+from stream_dedup.output_fields import iso
 from stream_dedup.settings import HttpSettings, Settings
 from stream_dedup.stream.formats import Formats
 from tests.engine.model import BEGIN, DAY, HOUR, article, text
@@ -168,6 +170,77 @@ def test_articles_and_clusters_are_those_of_the_decisions(engine: Deduplicator, 
             assert members[cluster.canonical].canonical
             assert len(members) == cluster.copies + 1 == sum(one.articles for one in cluster.sources) == cluster.known
             assert sum(moment.articles for moment in cluster.timeline) == len(members)
+
+
+def test_article_has_its_own_times_and_texts(tmp_path: Path) -> None:
+    """It arrived with its first text, and was decided on with its newest; from files, it has no time of arrival."""
+    settings = _light(tmp_path / "state")
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        engine.add_batch([article("a", lag=HOUR), article("a", 1, at=BEGIN + HOUR, lag=0)])
+        with StateFollower(tmp_path / "state", settings) as follower, follower.view() as view:
+            told, of_files = (
+                Lookup(view, set(), UNKNOWN_TIME, from_files=from_files).article("a") for from_files in (False, True)
+            )
+    newest = iso(BEGIN + HOUR)
+    assert (told.received_at, told.published_at, told.stream_time) == (iso(BEGIN), newest, newest)
+    assert (told.texts, told.characters) == (2, len(text(1, 0)))
+    assert (of_files.received_at, of_files.published_at) == (None, told.published_at)
+
+
+def test_cluster_counts_sources_that_it_does_not_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those named come with the most articles first; the rest are counted together."""
+    monkeypatch.setattr("stream_dedup.engine.clusters.MOST_SOURCES", 2)
+    settings = _light(tmp_path / "state")
+    sources = ("one", "two", "two", "three", "four", "four")
+    with Deduplicator(tmp_path / "state", settings) as engine:
+        engine.add_batch([article(f"c{n}", at=BEGIN + n, source=source) for n, source in enumerate(sources)])
+        with QueryService(settings) as queries:
+            cluster = queries.cluster("c0")
+    assert [(one.source, one.articles) for one in cluster.sources] == [("two", 2), ("one", 1)]
+    assert (cluster.distinct_sources, cluster.other_sources_articles) == (2, 3)
+    assert (cluster.first_seen, cluster.last_seen) == (iso(BEGIN), iso(BEGIN + 5))
+
+
+def test_no_more_similar_articles_are_told_than_asked_for(engine: Deduplicator, tmp_path: Path) -> None:
+    """Those that are most similar."""
+    _fill(engine)
+    with QueryService(_settings(tmp_path / "state")) as queries:
+        every = queries.similar(_anew(articles()[0]), 100).articles
+        assert queries.similar(_anew(articles()[0]), 1).articles == every[:1]
+    assert len(every) > 1
+
+
+StatusAfter = Callable[[QueryService, float], StatusAnswer]
+
+
+@pytest.fixture
+def status_after(monkeypatch: pytest.MonkeyPatch) -> StatusAfter:
+    """Refreshes after some seconds of a clock of its own, and returns the status."""
+    clock = [1_000.0]
+    monkeypatch.setattr("stream_dedup.ask.query_service.time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    def after(queries: QueryService, seconds: float) -> StatusAnswer:
+        clock[0] += seconds
+        queries.refresh()
+        return queries.status()
+
+    return after
+
+
+def test_rate_is_that_of_the_articles_between_two_refreshes(tmp_path: Path, status_after: StatusAfter) -> None:
+    """Per second, over about a second or more; at first it is unknown."""
+    directory = tmp_path / "state"
+    with Deduplicator(directory, _settings(directory)) as engine:
+        engine.process(articles()[:1])
+        with QueryService(_settings(directory)) as queries:
+            assert status_after(queries, 0.0).rate is None
+            engine.process(articles()[1:11])
+            assert status_after(queries, 0.5).rate is None
+            assert status_after(queries, 1.5).rate == 5.0
+            engine.process(articles()[11:14])
+            assert status_after(queries, 4.0).rate == 0.8
+            assert status_after(queries, 0.5).rate == 0.8
+            assert status_after(queries, 1.0).rate == 0.0
 
 
 def test_members_come_page_by_page(engine: Deduplicator, tmp_path: Path) -> None:
@@ -539,30 +612,25 @@ def test_nothing_is_loaded_again_while_nothing_is_written(tmp_path: Path, monkey
                 assert [run.stop for run in view.index.shelf.runs] == [engine.progress.entries]
 
 
-def test_entries_are_left_to_the_writer_while_too_many_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_are_left_to_the_writer_while_too_many_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status_after: StatusAfter
+) -> None:
     """A refresh that finds no new ones, between two commits of a busy stream, does not index any either."""
-    directory, clock = tmp_path / "state", [1_000.0]
-    monkeypatch.setattr("stream_dedup.ask.query_service.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    directory = tmp_path / "state"
     monkeypatch.setattr("stream_dedup.ask.query_service._UNSEARCHED", 20)
-
-    def unseen_after(queries: QueryService, seconds: float) -> int:
-        clock[0] += seconds
-        queries.refresh()
-        return queries.status().unseen_entries
-
     with Deduplicator(directory, _settings(directory)) as engine:
         engine.process(articles()[:1])
         with QueryService(_settings(directory)) as queries:
-            assert unseen_after(queries, 1.0) == 0
+            assert status_after(queries, 1.0).unseen_entries == 0
             before = engine.progress.entries
             engine.process(articles()[1:_BATCH])
             new = engine.progress.entries - before
             assert new > 20
-            assert unseen_after(queries, 1.0) == new
-            assert unseen_after(queries, 0.5) == new  # as many arrived within the second
-            assert unseen_after(queries, 0.5) == new  # the same; from here on none arrive
-            assert unseen_after(queries, 0.5) == new - 10
-            assert unseen_after(queries, 10.0) == 0
+            assert status_after(queries, 1.0).unseen_entries == new
+            assert status_after(queries, 0.5).unseen_entries == new  # as many arrived within the second
+            assert status_after(queries, 0.5).unseen_entries == new  # the same; from here on none arrive
+            assert status_after(queries, 0.5).unseen_entries == new - 10
+            assert status_after(queries, 10.0).unseen_entries == 0
 
 
 def test_file_that_the_writer_removes_meanwhile_is_not_missing(

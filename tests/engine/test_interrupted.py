@@ -45,6 +45,42 @@ _HURRIED = f"""
             outcomes[outcome] += 1
         print(json.dumps([outcomes, engine.progress.judged]))
 """
+# Ctrl-C while the word lists are read, by compiled loops.
+_OPENED = """
+    import signal, sys
+    from stream_dedup import Deduplicator
+    from stream_dedup.engine import dedup
+
+    steps, parts_of = [], dedup.parts_of
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        steps.append("went on")
+        return parts_of(*arguments)
+
+    dedup.parts_of = interrupted
+    try:
+        Deduplicator(sys.argv[1])
+    except KeyboardInterrupt:
+        steps.append("interrupted")
+    dedup.parts_of = parts_of
+    Deduplicator(sys.argv[1]).close()
+    print(*steps, sep=", ")
+"""
+
+
+def _run(script: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), *arguments],
+        cwd=REPOSITORY,
+        env=clean_environment({"PYTHONPATH": ":".join(sys.path)}),
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def _faults(directory: Path) -> list[str]:
@@ -55,22 +91,17 @@ def _faults(directory: Path) -> list[str]:
 @pytest.mark.parametrize("seed", [5, 6, 7])
 def test_ctrl_c_waits_for_the_end_of_a_call(tmp_path: Path, seed: int) -> None:
     """Whenever it comes, it is a KeyboardInterrupt, the process goes on, and no batch is remembered in part."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_HURRIED), str(tmp_path / "state"), str(seed)],
-        cwd=REPOSITORY,
-        env=clean_environment({"PYTHONPATH": ":".join(sys.path)}),
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    outcomes, judged = json.loads(done.stdout)
+    outcomes, judged = json.loads(_run(_HURRIED, str(tmp_path / "state"), str(seed)))
     assert set(outcomes) <= {"done", "KeyboardInterrupt"}
     assert outcomes["KeyboardInterrupt"] > 0
     assert outcomes["done"] * _BATCH <= judged <= sum(outcomes.values()) * _BATCH
     assert judged % _BATCH == 0
     assert not _faults(tmp_path / "state")
+
+
+def test_ctrl_c_waits_until_an_engine_is_open(tmp_path: Path) -> None:
+    """It is a KeyboardInterrupt then too, not a SystemError of the loop that it came in, and the directory is free."""
+    assert _run(_OPENED, str(tmp_path / "state")) == "went on, interrupted\n"
 
 
 def test_error_in_the_middle_of_a_change_ends_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

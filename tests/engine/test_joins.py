@@ -7,6 +7,7 @@ from stream_dedup.article import Relation
 from stream_dedup.index.records.joins import Join, of_join_key
 from stream_dedup.index.records.records import ArticleRecord, key_of
 from stream_dedup.index.stores.store import Family
+from tests.engine.model import article, engine_settings
 from tests.engine.samples import articles
 
 _GENERATION_BYTES = 4
@@ -54,3 +55,25 @@ def test_every_copy_is_remembered_with_what_its_link_said(batch: int) -> None:
                 cluster,
                 decided_ms,
             )
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_revision_that_is_a_duplicate_joins_by_the_newest_text_of_its_page(batch: int) -> None:
+    """Of the texts that the article of the page has had, this one was replaced."""
+    stream = [article("a", url="https://u/1"), article("a", 1, url="https://u/1"), article("b", 2, url="https://u/1")]
+    with Deduplicator(settings=engine_settings(2, revisions=True)) as engine:
+        for start in range(0, len(stream), batch):
+            engine.add_batch(stream[start : start + batch])
+        cluster, _, join = _joins(engine)["b"]
+    assert (cluster, join.relation, join.matched) == (0, Relation.REVISION, 1)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_revision_that_is_a_duplicate_of_its_own_article_joins_nothing(batch: int) -> None:
+    """It is where it was: alone, so that there is no cluster to tell of either."""
+    stream = [article("a"), article("a", 1)]
+    with Deduplicator(settings=engine_settings(2, revisions=True)) as engine:
+        judged = [engine.process(stream[start : start + batch]) for start in range(0, len(stream), batch)]
+        assert _joins(engine) == {}
+    assert [one.unique for part in judged for one in part.decisions] == [True, False]
+    assert [part.clusters for part in judged] == [{}] * len(judged)

@@ -156,6 +156,31 @@ def test_lines_are_there_after_reopening(tmp_path: Path) -> None:
         assert learnt == 10
 
 
+def test_lines_are_counted_across_reopening(tmp_path: Path) -> None:
+    """However often the directory is reopened between two epochs, the counts are those of an uninterrupted run."""
+    stream = _stream(100)
+    with Deduplicator(settings=_SETTINGS) as engine:
+        engine.add_batch(stream)
+        expected = sorted(engine.state.epoch_state.lines.packed().tolist())
+    for start in range(0, 100, 9):
+        with Deduplicator(tmp_path, _SETTINGS) as engine:
+            engine.add_batch(stream[start : start + 9])
+    with Deduplicator(tmp_path, _SETTINGS) as engine:
+        assert sorted(engine.state.epoch_state.lines.packed().tolist()) == expected
+        assert engine.learnt_lines() == 10
+
+
+def test_lines_of_a_story_count_once_in_a_batch_that_is_judged_in_parts() -> None:
+    """A new text of an id ends what is judged together: its site's lines are known to the articles behind it."""
+    story, other = (_framed(one, "江边日报") for one in _stories(2))
+    texts = {"a": story, "its copy": story}
+    stream = [Article(name, text, source="江边日报") for name, text in texts.items()]
+    stream.insert(1, replace(stream[0], body=other))
+    with Deduplicator(settings=_SETTINGS) as engine:
+        assert len(engine.process(stream).change.steps) > 1
+        assert {count for _, count in engine.state.epoch_state.lines.packed().tolist()} == {1}
+
+
 def test_nothing_is_learnt_where_the_settings_say_so() -> None:
     """With `text.learn_lines = false`, frames attract forever, and no lines are counted or stored."""
     with Deduplicator(settings=_OFF) as engine:

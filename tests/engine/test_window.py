@@ -57,6 +57,17 @@ def test_revision_is_known_for_the_window(cuts: set[int], age: int, relation: st
 
 
 @_CUTS
+@pytest.mark.parametrize(("age", "known"), [(_LENGTH, True), (_LENGTH + 1, False)])
+def test_text_before_a_revision_is_known_for_the_window(cuts: set[int], age: int, *, known: bool) -> None:
+    """Once it is older than that, though its article is not, the revision has no distance from it."""
+    stream = [article("now", 2, at=BEGIN + DAY), article("a", at=BEGIN + DAY, lag=DAY), article("a", 1, at=BEGIN + age)]
+    with Deduplicator(settings=_SETTINGS) as engine:
+        link = [one for part in parts(stream, cuts) for one in engine.process(part).decisions][-1].link
+    assert link is not None
+    assert (link.relation, link.jaccard is not None) == (Relation.REVISION, known)
+
+
+@_CUTS
 def test_publication_counts_and_not_arrival(cuts: set[int]) -> None:
     """An article that arrived a day after its publication is forgotten a day earlier."""
     slow = article("slow", at=BEGIN + DAY, lag=DAY)
@@ -268,6 +279,18 @@ def test_epoch_ends_with_each_generation() -> None:
             if engine.progress.generation != before:
                 assert engine.progress.epoch_judged == 0
         assert engine.progress.generation > 2
+
+
+@pytest.mark.parametrize("size", [5, 30])
+def test_generations_begin_at_the_same_articles_in_any_batch(size: int) -> None:
+    """Also where several begin in one."""
+    stream = _stream(30, 7 * HOUR)
+    with Deduplicator(settings=_SETTINGS) as alone, Deduplicator(settings=_SETTINGS) as engine:
+        for at in range(0, 30, size):
+            for one in stream[at : at + size]:
+                alone.process([one])
+            engine.process(stream[at : at + size])
+            assert engine.progress.generations == alone.progress.generations
 
 
 @pytest.mark.parametrize("size", [1, 10, 500])

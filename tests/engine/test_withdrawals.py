@@ -331,6 +331,15 @@ def test_one_copy_is_in_reserve_however_old_the_copies_are(days: float) -> None:
         assert len(list(engine.state.store.items(Family.ENTRIES))) <= 3
 
 
+def test_copy_that_changes_is_remembered_no_longer_by_an_earlier_text() -> None:
+    """What is in the index of it expires as before: the next copy is kept in reserve for the newest one there."""
+    with Deduplicator(settings=_LONG) as engine:
+        process = Process(engine, whole=False)
+        process(article("a"), article("b", variant=3), article("x", at=_day(3)), article("b", variant=2, at=_day(3.1)))
+        process(article("c", at=_day(3.2)), Withdrawal("x"))
+        assert process(article("d", at=_day(3.2 + 16 * 7 / 8) - 1)) == ["d exact of a"]
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_of_a_copy_that_changes_the_newest_text_alone_is_in_reserve(*, whole: bool) -> None:
     """The entry of the text before is removed: nothing refers to it any more."""
@@ -340,6 +349,15 @@ def test_of_a_copy_that_changes_the_newest_text_alone_is_in_reserve(*, whole: bo
         assert told[1:] == ["b exact of a", "b near of a", "b contained of a"]
         stored = [value for _, value in engine.state.store.items(Family.ENTRIES)]
         assert sorted(engine.state.index.format.unpack(stored)[1]) == [b"a", b"b"]
+
+
+def test_copy_that_is_in_the_index_is_not_in_reserve_too() -> None:
+    """A copy has one place in its cluster: another text of it, which need not be found, leaves that to the next."""
+    with Deduplicator(settings=_LONG) as engine:
+        process = Process(engine, whole=False)
+        process(article("a"), article("b", variant=3), article("x", at=_day(3)))
+        assert process(article("b", variant=2, at=_day(3.1))) == ["b near of a"]
+        assert engine.progress.entries == 3
 
 
 def test_canonical_articles_may_be_withdrawn_one_after_another() -> None:

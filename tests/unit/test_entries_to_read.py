@@ -7,8 +7,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.index.lookup.entries_to_read import LookedUp, Marks, near_enough
-from stream_dedup.index.lookup.sharing import least_shared, sharing_of
+from stream_dedup.index.lookup.entries_to_read import (
+    LookedUp,
+    Marks,
+    near_enough,
+    sharing_enough,
+    sharing_first_landmarks,
+)
+from stream_dedup.index.lookup.sharing import least_shared, least_shared_of_class, sharing_of, size_classes
 from stream_dedup.settings import EngineSettings
 
 _CAP, _MOST, _KEYS = 3, 2, 5
@@ -24,6 +30,36 @@ def _looked_up(asked: Sequence[Sequence[int]], lists: Sequence[Sequence[int]]) -
     stops = np.cumsum([len(entries) for entries in lists])
     begins = stops - [len(entries) for entries in lists]
     return LookedUp(offsets, np.array([key for keys in asked for key in keys], np.int64), begins, stops)
+
+
+_MARK_LISTS = st.lists(st.lists(st.integers(0, 20), max_size=9, unique=True), min_size=9, max_size=9)
+_MARKS_ASKED = st.lists(st.lists(st.integers(0, 8), max_size=9, unique=True), max_size=4)
+
+
+@given(lists=_MARK_LISTS, asked=_MARKS_ASKED, data=st.data())
+def test_entries_are_read_that_share_as_many_landmarks_as_a_copy(
+    lists: list[list[int]], asked: list[list[int]], data: st.DataObject
+) -> None:
+    """Four of the first ones are enough for any entry; of all, how many depends on the sizes of both texts."""
+    sizes = data.draw(st.lists(_SIZES, min_size=len(asked), max_size=len(asked)))
+    classes = size_classes(np.array(data.draw(st.lists(_SIZES, min_size=21, max_size=21)))).tolist()
+    places = [(key, entry) for key, entries in enumerate(lists) for entry in entries]
+    looked_up, entries = _looked_up(asked, lists), np.array([entry for _, entry in places], np.uint64)
+    listed = np.array([classes[entry] for _, entry in places], np.uint64)
+    first, every = set[tuple[int, int]](), set[tuple[int, int]]()
+    for size, keys in zip(sizes, asked, strict=True):
+        shared = Counter(entry for key in keys for entry in lists[key])
+        for key in keys:
+            first |= {(key, entry) for entry in lists[key] if shared[entry] >= 4}
+            every |= {
+                (key, entry)
+                for entry in lists[key]
+                if shared[entry] >= least_shared_of_class(size, classes[entry], _SHARING)
+            }
+    wanted = sharing_first_landmarks(looked_up, entries)
+    assert {place for place, taken in zip(places, wanted, strict=True) if taken} == first
+    wanted = sharing_enough(looked_up, np.array(sizes, np.int64), entries, listed, _SHARING)
+    assert {place for place, taken in zip(places, wanted, strict=True) if taken} == every
 
 
 @given(

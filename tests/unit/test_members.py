@@ -8,9 +8,10 @@ from stream_dedup.engine.clusters import Cluster, policy_of
 from stream_dedup.engine.members import ClusterChanges, member_of
 from stream_dedup.engine.window import Moment
 from stream_dedup.fingerprint.sketch import LandmarkRule
-from stream_dedup.index.entries.entries import RESERVE, EntryFormat
+from stream_dedup.index.entries.entries import RESERVE, SEALED, EntryFormat
 from stream_dedup.index.entries.new_entries import NewEntries
 from stream_dedup.index.records.generations import put_records
+from stream_dedup.index.records.joins import renumbered_key
 from stream_dedup.index.records.records import NOT_INDEXED, ArticleRecord, key_of
 from stream_dedup.index.stores.store import Family, MemoryStore, Put
 from stream_dedup.settings import ClusterSettings
@@ -27,8 +28,8 @@ def _record(
     return ArticleRecord((1,), entries, decided_ms, 3, 7, 9, Relation.NEAR, cluster, 0, source, None)
 
 
-def _book(store: MemoryStore, first: int = 10, canonical: str = "first_seen") -> ClusterChanges:
-    policy = policy_of(ClusterSettings.model_validate({"canonical": canonical}))
+def _book(store: MemoryStore, first: int = 10, canonical: str = "first_seen", variants: int = 8) -> ClusterChanges:
+    policy = policy_of(ClusterSettings.model_validate({"canonical": canonical, "variants": variants}))
     return ClusterChanges(store, _LIVE, _FORMAT, policy, NewEntries(_FORMAT, first))
 
 
@@ -80,10 +81,120 @@ def test_reserve_is_wanted_until_there_is_one() -> None:
     """The first copy's entry is kept in reserve, those of further copies are not."""
     store = MemoryStore()
     book = _book(store)
+    for number, name in enumerate("ab"):
+        _entry(store, number, name, window_ms=7)
     book.records.note("a", _record((0,)))
     assert book.wants_reserve(0, _LATER, _NOW)
     book.join(0, "a", 0, member_of("b", _record(), 1, active=False), None, _NOW)
     assert not book.wants_reserve(0, _LATER, _NOW)
+
+
+@pytest.mark.parametrize(
+    ("indexed", "reserve", "own", "wanted"),
+    [
+        (500, None, 600, True),
+        (500, 500, 600, False),
+        (500, 400, 600, False),
+        (500, 399, 600, True),  # expires an eighth of the window before the one in the index
+        (500, 700, 800, False),
+        (500, 200, 250, False),  # remembered about as long as the copy itself
+        (500, 149, 250, True),
+    ],
+)
+def test_reserve_is_wanted_again_once_it_expires_much_earlier(
+    indexed: int, reserve: int | None, own: int, *, wanted: bool
+) -> None:
+    """By hand, with an eighth of 100 ms: the times of the entries count, not those of texts that are not kept."""
+    store, window = MemoryStore(), Moment(800, 0)
+    book = _book(store)
+    book.records.note("a", _record((0,)))
+    _entry(store, 0, "a", indexed, flags=0)
+    book.join(0, "a", 0, member_of("b", _record(), NOT_INDEXED, active=False), None, window)
+    if reserve is not None:
+        _entry(store, 2, "c", reserve)
+        later = _record((2,))._replace(published_ms=800)
+        book.join(0, "a", 0, member_of("c", later, 2, active=False), None, window)
+    assert book.wants_reserve(0, own, window) is wanted
+
+
+@pytest.mark.parametrize(("indexed", "reserve"), [(430, 399), (1_000, None)], ids=["expired", "gone"])
+def test_what_no_article_can_match_any_more_is_no_reserve(indexed: int, reserve: int | None) -> None:
+    """However near it is to the one in the index."""
+    store, window = MemoryStore(), Moment(1_200, 400)
+    book = _book(store)
+    book.records.note("a", _record((0,)))
+    _entry(store, 0, "a", indexed, flags=0)
+    if reserve is not None:
+        _entry(store, 1, "b", reserve)
+    book.join(0, "a", 0, member_of("b", _record((1,)), 1, active=False), None, window)
+    assert book.wants_reserve(0, 1_000, window)
+
+
+def test_founder_stands_in_with_its_newest_text() -> None:
+    """Whichever of its texts a copy matched: the newest is remembered longest."""
+    book = _book(MemoryStore())
+    book.records.note("a", _record((5, 3)))
+    book.join(0, "a", 3, member_of("b", _record(), NOT_INDEXED, active=False), None, _NOW)
+    cluster = book.cluster(0)
+    assert cluster is not None
+    assert [(one.entry, one.active) for one in cluster.members] == [(5, True), (NOT_INDEXED, False)]
+
+
+def test_cluster_that_nobody_was_told_of_has_no_tombstone() -> None:
+    """If the policy prefers its first copy, readers hear of it by that name only."""
+    book = _book(MemoryStore(), canonical="longest")
+    book.records.note("a", _record((0,)))
+    longer = member_of("b", _record()._replace(characters=10), NOT_INDEXED, active=False)
+    book.join(0, "a", 0, longer, None, _NOW)
+    assert book.published == {"b": book.cluster(0)}
+    assert book.successions == [(0, Succession("a", "b", SuccessionReason.POLICY))]
+    book.join(0, "a", 0, member_of("c", _record()._replace(characters=11), NOT_INDEXED, active=False), None, _NOW)
+    assert book.published == {"b": None, "c": book.cluster(0)}
+
+
+def test_cluster_is_sealed_once() -> None:
+    """As soon as enough of it is in the index: what is in reserve does not count, and stays there as it is."""
+    store = MemoryStore()
+    _joined(store, 1)
+    _entry(store, 0, "a", flags=0)
+    _entry(store, 3, "d", flags=0)
+    book = _book(store, variants=2)
+    book.seal(0)
+    assert book.removed == []
+    book.records.note("d", _record((3, 2)))
+    book.join(0, "a", 0, member_of("d", book.records.record("d"), 3, active=True), None, _NOW)
+    assert not book.reindexed
+    book.seal(0)
+    book.seal(0)
+    cluster, record = book.cluster(0), book.records.record("d")
+    assert cluster is not None
+    assert record is not None
+    assert [(one.id, one.entry, one.active) for one in cluster.members] == [
+        ("a", 10, True),
+        ("b", 1, False),
+        ("d", 11, True),
+    ]
+    assert (book.removed, book.reindexed, record.entries) == ([0, 3], True, (11, 2))
+    sealed = [book.entry(number) for number in (10, 11)]
+    assert [one is not None and int(one["flags"][0]) for one in sealed] == [SEALED, SEALED]
+    _commit(store, book)
+    # What earlier links name as their match is found under its new number.
+    new_numbers = {key[4:]: value for key, value in store.items(Family.MEMBERS)}
+    assert new_numbers == {renumbered_key(0): key_of(10), renumbered_key(3): key_of(11)}
+
+
+def test_what_comes_out_of_reserve_is_new_to_the_index() -> None:
+    """Later articles of the batch have yet to be compared with it, and no link names its old number."""
+    store = MemoryStore()
+    _joined(store, 1)
+    book = _book(store)
+    assert book.leave("a", _record(()), SuccessionReason.WITHDRAWN, _NOW) == "b"
+    assert book.reindexed
+    fixed = book.entry(10)
+    assert fixed is not None
+    assert int(fixed["flags"][0]) & RESERVE == 0
+    _commit(store, book)
+    assert list(store.items(Family.MEMBERS)) == []
 
 
 def test_leaving_canonical_article_is_succeeded_and_the_reserve_activated() -> None:

@@ -46,6 +46,20 @@ def test_entry_is_seen_as_soon_as_it_is_added() -> None:
     assert _seen(entries.all()[0]) == [(12, 4, COMPARABLE | RESERVE), (12, 4, SEALED)]
 
 
+def test_times_are_those_of_the_entries() -> None:
+    """Whether they are texts of the batch or come from before it."""
+    texts = _texts([11, 12, 13])
+    texts["window_ms"] = [100, 200, 300]
+    entries = NewEntries(_FORMAT, 7, texts)
+    again = _texts([5, 6])
+    again["window_ms"] = [40, 50]
+    entries.add(2, b"a", 7, reserve=False)
+    entries.add_again(again[:1], b"b")
+    entries.add(0, b"c", 7, reserve=True)
+    entries.add_again(again[1:], b"d")
+    assert [entries.time(number) for number in range(7, 11)] == [300, 40, 100, 50]
+
+
 def test_run_without_entries_adds_none() -> None:
     """With neither texts nor entries, nothing is written, and the next number does not change."""
     entries = NewEntries(_FORMAT, 7)

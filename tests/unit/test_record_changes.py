@@ -2,9 +2,10 @@
 
 import pytest
 
-from stream_dedup.article import Relation
+from stream_dedup.article import Article, Relation
 from stream_dedup.engine.record_changes import RecordChanges
 from stream_dedup.index.records.generations import put_records
+from stream_dedup.index.records.new_records import NewRecord
 from stream_dedup.index.records.records import ArticleRecord
 from stream_dedup.index.stores.store import Family, MemoryStore
 
@@ -35,6 +36,18 @@ def test_record_is_seen_as_of_now() -> None:
     assert later.record("a") is None
     _commit(store, later)
     assert _changes(store).record("a") is None
+
+
+def test_new_record_counts_where_it_was_asked_for_before() -> None:
+    """An answer that there was none is not remembered beyond the arrival of the article."""
+    store = MemoryStore()
+    records = _changes(store)
+    assert records.record("a") is None
+    records.note_new("a", NewRecord(Article("a", "文"), 5, 0, 100, 3, 3, None))
+    assert (found := records.record("a")) is not None
+    assert (found.contents, found.entries, found.cluster) == ((5,), (3,), 3)
+    _commit(store, records)
+    assert _changes(store).record("a") == found
 
 
 @pytest.mark.parametrize("committed", [True, False])

@@ -139,6 +139,35 @@ def test_any_bytes_are_an_entry_or_an_error(values: list[bytes]) -> None:
     assert len(entries) == len(names) == len(values)
 
 
+def test_entry_of_more_values_than_a_sketch_has_is_heard_whatever_its_name_is_stated_to_take() -> None:
+    """17 values of 16, and a name of 2^64 - 1 bytes, with which the sum of all lengths is that of the entry."""
+    entry = bytes(1 + 8 + 8 + 8) + bytes([20, _SKETCH + 1]) + b"\xff" * 9 + b"\x01"
+    with pytest.raises(StoreDamagedError):
+        _FORMAT.unpack([entry])
+
+
+@pytest.mark.parametrize(("sketch", "numbers", "places"), [(1, 0, 0), (0, 1, 0), (0, 0, 1)])
+def test_entry_with_larger_sketches_is_heard(sketch: int, numbers: int, places: int) -> None:
+    """What was packed with room for one value more than there is does not fit, although nothing is missing."""
+    rooms = (_SKETCH + sketch, _NUMBERS + numbers, _PLACES + places)
+    larger = EntryFormat(rooms[0], rooms[1], rooms[2], LandmarkRule(3, 20, _LANDMARKS))
+    fixed = np.zeros(1, larger.layout)
+    for field, size, length in zip(("sketch", "numbers", "places"), ("", "number_", "place_"), rooms, strict=True):
+        fixed[field], fixed[f"{size}size"], fixed[f"{size}length"] = np.arange(length), length, length
+    packed = larger.pack(fixed, [b"id"])
+    assert larger.unpack(packed)[1] == [b"id"]
+    with pytest.raises(StoreDamagedError):
+        _FORMAT.unpack(packed)
+
+
+def test_entry_has_no_more_landmarks_than_there_is_room_for_whatever_its_size() -> None:
+    """2^64 - 1 n-grams take a byte more to write than 2^62, and as many landmarks."""
+    fixed = np.zeros(2, _FORMAT.layout)
+    fixed["size"], fixed["length"], fixed["sketch"] = [2**62, 2**64 - 1], _SKETCH, np.arange(_SKETCH)
+    one, other = map(len, _FORMAT.pack(fixed, [b"id", b"id"]))
+    assert other - one == 1
+
+
 def test_no_entries_are_no_rows() -> None:
     """Packing and unpacking nothing gives nothing."""
     none = _FORMAT.entries(_rows(1, 2), np.empty(0, np.int64), np.empty((0, _LANDMARKS), np.uint64), 0)

@@ -4,6 +4,8 @@ Knows RocksStore alone; what all stores have in common is tested in test_store.
 """
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -93,6 +95,22 @@ def test_directory_is_held_by_one_process(tmp_path: Path) -> None:
         rocks_in(tmp_path / "state")
     store.close()
     rocks_in(tmp_path / "state").close()
+
+
+def test_directory_that_another_process_holds_is_refused(tmp_path: Path) -> None:
+    """RocksDB reports that in other words than a second store of this process; a lock ends with its process."""
+    rocks_in(tmp_path).close()
+    hold = (
+        "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.lockf(file, fcntl.LOCK_EX); print(); sys.stdin.read()"
+    )
+    command = [sys.executable, "-u", "-c", hold, str(tmp_path / "LOCK")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline()
+        with pytest.raises(StoreLockedError, match=str(tmp_path)):
+            rocks_in(tmp_path)
+        other.communicate()
+    rocks_in(tmp_path).close()
 
 
 def test_directory_has_one_holder_under_all_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,12 +233,27 @@ def test_overlay_writes_nothing_itself() -> None:
         Put(Family.META, b"b", b"3"),
     ]
     overlay.write(writes[:1])
+    at_first = overlay.staged
     overlay.write(writes[1:])
+    assert at_first == writes[:1]
     shown = list(overlay.items(Family.META))
     assert list(base.items(Family.META)) == [(b"a", b"1"), (b"b", b"1")]
     assert overlay.staged == writes
     base.write(overlay.staged)
     assert list(base.items(Family.META)) == shown == [(b"b", b"3")]
+
+
+def test_walk_through_an_overlay_goes_on_as_it_began() -> None:
+    """What is staged meanwhile hides nothing of the base from it, even once other reads show it."""
+    base = MemoryStore()
+    old = [(bytes([number]), b"old") for number in range(9)]
+    base.write([Put(Family.META, key, value) for key, value in old])
+    overlay = Overlay(base)
+    walk = overlay.items(Family.META)
+    first = next(walk)
+    overlay.write([Put(Family.META, b"\x07", b"new"), Drop(Family.META, b"\x00", b"\x05")])
+    assert overlay.get_many(Family.META, [b"\x01", b"\x07"]) == [None, b"new"]
+    assert [first, *walk] == old
 
 
 def test_overlay_asks_its_base_only_for_what_is_not_staged() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from stream_dedup.index.stores import rocks
 from stream_dedup.index.stores.rocks import RocksStore
-from stream_dedup.index.stores.store import Family, Put, StoreDamagedError
+from stream_dedup.index.stores.store import Family, Put, StoreDamagedError, StoreError
 from tests.unit.stores import KEYS, all_in, killed_copy, largest, rocks_in, value_of
 
 
@@ -84,6 +84,13 @@ def test_followers_take_damage_for_nothing_else(
         with pytest.raises(StoreDamagedError, match=path.name):
             RocksStore(flushed, follow=notes)
         path.write_bytes(whole)
+
+
+def test_state_that_is_not_there_yet_is_not_called_damaged(tmp_path: Path) -> None:
+    """A reader may start before the writer has created the state: there is nothing to repair."""
+    with pytest.raises(StoreError, match="No such file") as refused:
+        RocksStore(tmp_path / "none", read_only=True)
+    assert not isinstance(refused.value, StoreDamagedError)
 
 
 def test_killed_process_loses_nothing(tmp_path: Path) -> None:

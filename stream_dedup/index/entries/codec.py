@@ -130,7 +130,8 @@ def decode(words: U64, stops: U64, columns: Columns, rule: LandmarkRule) -> tupl
             names[i], at = get_number(words, at)
         if at <= stop:
             at = _get_sketches(words, at, stop, i, columns, rule)
-        if (at + _7) // _BYTE + names[i] != stops[i]:
+        # First by itself: the length of a name may be so large that the sum starts again from 0.
+        if at > stop or (at + _7) // _BYTE + names[i] != stops[i]:
             return names, i
         at = stop
     return names, SOUND

@@ -64,6 +64,13 @@ class NewEntries:
         at = number - self.first
         return self._fixed(self._added[at : at + 1])
 
+    def time(self, number: int) -> int:
+        """Return the time from which an entry that the run has added is remembered; see `Times.window`."""
+        place = self._added[number - self.first][0]
+        own = len(self.texts)
+        fixed, at = (self.texts, place) if place < own else (self._others[place - own], 0)
+        return int(fixed["window_ms"][at])
+
     def all(self) -> tuple[Entries, list[bytes]]:
         """Return the fixed parts of all entries added, shape (m,), and the names of their articles, as UTF-8."""
         return self._fixed(self._added), [name for *_, name in self._added]

@@ -249,7 +249,10 @@ class _Lists:
         self._known[places] = True
         offsets = lists.offsets + len(self.postings.entries)
         self.begins[places], self.stops[places] = offsets[:-1], offsets[1:]
-        self.postings = Postings(*map(np.concatenate, zip(self.postings, lists.postings, strict=True)))
+        if len(self.postings.entries):
+            self.postings = Postings(*map(np.concatenate, zip(self.postings, lists.postings, strict=True)))
+        else:
+            self.postings = lists.postings
 
 
 class _Stored(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 from stream_dedup.arrays import I64, U64, Bool
 from stream_dedup.compiled.hashing import number_slot, table_size
 from stream_dedup.compiled.kernel import kernel
+from stream_dedup.compiled.prefetch import prefetch
 from stream_dedup.fingerprint.simhash import popcount
 from stream_dedup.index.lookup.sharing import FIRST_SHARED, Sharing, least_shared_nearby, least_shared_of_class
 
@@ -82,6 +83,7 @@ def sharing_enough(looked_up: LookedUp, sizes: I64, entries: U64, classes: U64, 
     wanted = np.zeros(len(entries), np.bool_)
     least, shared = np.empty(_CLASSES, np.int64), _room_for(looked_up)
     for i in range(len(sizes)):
+        _ask_for(i + 1, looked_up, entries, classes)
         least[:] = 0
         count = _count(i, looked_up, entries, shared)
         for place in range(count):
@@ -131,6 +133,15 @@ def _most_postings(looked_up: LookedUp) -> int:
     for i in range(len(looked_up.offsets) - 1):
         most = max(most, _postings(i, looked_up))
     return most
+
+
+@kernel
+def _ask_for(i: int, looked_up: LookedUp, entries: U64, classes: U64) -> None:
+    """Prefetch the beginnings of the lists that article i looks up, if there is one: most lists are short."""
+    if i + 1 < len(looked_up.offsets):
+        for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
+            prefetch(entries, looked_up.begins[key])
+            prefetch(classes, looked_up.begins[key])
 
 
 @kernel

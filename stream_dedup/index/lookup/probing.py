@@ -14,6 +14,7 @@ from stream_dedup.fingerprint.simhash import BITS
 from stream_dedup.index.lookup.plan import TablePlan, rotate_left
 
 _TABLE_SHIFT = np.uint64(28)  # bits of the longest prefix
+_STEADY = np.iinfo(np.int64).max  # no bit costs so much
 TABLE_KEY_BITS = 33  # of a table's number, at most 31, and a prefix
 
 
@@ -71,17 +72,20 @@ def table_keys(prefixes: U64) -> U64:
 def _probe(fingerprints: U64, volatility: I64, rotations: U64, prefix_bits: int, order: I64) -> U64:
     articles, tables = len(fingerprints), len(rotations)
     keys = np.empty((articles, tables * len(order)), np.uint64)
-    flip = np.empty(prefix_bits, np.uint64)
-    costs = np.empty(prefix_bits, np.int64)
+    most = max(1, order.max() + 1)  # bits that are ever flipped, the most volatile
+    flip = np.empty(most, np.uint64)
+    costs = np.empty(most, np.int64)
     for i in range(articles):
         used = 0
         for table in range(tables):
             rotation = rotations[table]
             prefix = rotate_left(fingerprints[i], rotation) >> np.uint64(BITS - prefix_bits)
+            costs[:] = _STEADY
             for place in range(prefix_bits):
                 # Place 0 is the lowest bit of the key: bit BITS - prefix_bits of the rotated fingerprint.
-                bit = (BITS - prefix_bits + place - np.int64(rotation)) % BITS
-                _insert_by_cost(costs, flip, place, volatility[i, bit], np.uint64(1) << np.uint64(place))
+                cost = volatility[i, (BITS - prefix_bits + place - np.int64(rotation)) % BITS]
+                if cost < costs[most - 1]:
+                    _insert_by_cost(costs, flip, cost, np.uint64(1) << np.uint64(place))
             for probe in range(len(order)):
                 key = prefix
                 for step in range(order.shape[1]):
@@ -94,8 +98,9 @@ def _probe(fingerprints: U64, volatility: I64, rotations: U64, prefix_bits: int,
 
 
 @kernel
-def _insert_by_cost(costs: I64, flip: U64, used: int, cost: int, mask: np.uint64) -> None:
-    place = used
+def _insert_by_cost(costs: I64, flip: U64, cost: int, mask: np.uint64) -> None:
+    """Insert a bit in ascending order of cost, after those of the same cost, in place of the last."""
+    place = len(costs) - 1
     while place > 0 and costs[place - 1] > cost:
         costs[place], flip[place] = costs[place - 1], flip[place - 1]
         place -= 1

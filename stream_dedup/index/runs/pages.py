@@ -21,18 +21,21 @@ class HugePages:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._held = bytearray()
+        self._page = memoryview(bytearray(HUGE_PAGE))
+        self._used = 0
 
     def write(self, data: bytes | memoryview) -> None:
         """Write bytes; those after the last whole page are held back."""
-        self._held += data
-        whole = len(self._held) - len(self._held) % HUGE_PAGE
-        with memoryview(self._held) as held:
-            for start in range(0, whole, HUGE_PAGE):
-                self._file.write(held[start : start + HUGE_PAGE])
-        del self._held[:whole]
+        rest = memoryview(data)
+        while rest:
+            part = rest[: HUGE_PAGE - self._used]
+            self._page[self._used : self._used + len(part)] = part
+            self._used += len(part)
+            rest = rest[len(part) :]
+            if self._used == HUGE_PAGE:
+                self.finish()
 
     def finish(self) -> None:
         """Write what was held back."""
-        self._file.write(self._held)
-        self._held.clear()
+        self._file.write(self._page[: self._used])
+        self._used = 0

@@ -10,7 +10,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
@@ -111,14 +111,19 @@ class RunWriter:
 
     def finish(self) -> None:
         """Write what is read when the run is opened."""
-        tail = bytes(_gap(self._used))
-        tail += b"".join([section.words.tobytes() for section in self._sections])
-        tail += b"".join([section.fences.tobytes() for section in self._sections])
-        tail += b"".join(map(_described, self._sections))
-        tail += _FOOTER.pack(_MAGIC, *self._entries, self._used, len(self._sections))
-        self._file.write(tail)
-        self._file.write(_CHECKSUM.pack(zlib.crc32(tail)))
+        checksum = 0
+        for part in self._tail():
+            self._file.write(part)
+            checksum = zlib.crc32(part, checksum)
+        self._file.write(_CHECKSUM.pack(checksum))
         self._file.finish()
+
+    def _tail(self) -> Iterator[bytes | memoryview]:
+        yield bytes(_gap(self._used))
+        yield from (section.words.view(np.uint8).data for section in self._sections)
+        yield from (section.fences.view(np.uint8).data for section in self._sections)
+        yield from map(_described, self._sections)
+        yield _FOOTER.pack(_MAGIC, *self._entries, self._used, len(self._sections))
 
 
 def _described(section: Section) -> bytes:

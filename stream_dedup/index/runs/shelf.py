@@ -43,7 +43,7 @@ class Reads:
     Attributes:
         keys: keys looked up in the lists.
         blocks: blocks of runs read for them.
-        merging_seconds: CPU time spent on merging runs.
+        merging_seconds: CPU time spent on merging runs and opening what comes of it.
     """
 
     keys: int = 0
@@ -98,8 +98,9 @@ class Shelf:
         self._young = Young(kinds)
         self._runs = _stored_runs(store, {}, shared=shared)
         self._young_first = self._young_stop = self._runs[-1].stop if self._runs else 0
-        self._merger = ThreadPoolExecutor(1, "merge", let_others_first)
-        self._merge: tuple[list[Run], Future[str]] | None = None
+        self._aside = ThreadPoolExecutor(1, "runs", let_others_first)
+        self._removals: list[Future[None]] = []
+        self._merge: tuple[list[Run], Future[Run]] | None = None
         self._closing = threading.Event()
         self.young_entries = YOUNG_ENTRIES
         self.reads = Reads()
@@ -176,9 +177,11 @@ class Shelf:
             progress: progress of the state, all of whose entries have been added.
 
         Raises:
-            StoreError: a run cannot be written; nothing has changed then.
+            StoreError: a run cannot be written; nothing has changed then. Or one that is no longer used could not be
+                removed.
         """
         floor = progress.floor
+        self._hear_of_removals()
         self._install()
         self._drop(floor)
         if self._is_due(progress):
@@ -189,7 +192,7 @@ class Shelf:
             and (group := self._due_merge(progress))
             and self._store.has_room(sum(run.size for run in group))
         ):
-            self._merge = (group, self._merger.submit(self._merged, group, floor))
+            self._merge = (group, self._aside.submit(self._merged, group, floor))
 
     def reload_runs(self) -> None:
         """Switch to the runs that are now in the store, if another process makes them.
@@ -211,11 +214,13 @@ class Shelf:
         self._young_first = self._young_stop = runs[-1].stop if runs else 0
 
     def finish_merges(self, progress: Progress) -> None:
-        """Merge all that is due and has room, and wait for it."""
+        """Merge all that is due and has room, and wait until that is done and what is no longer used is removed."""
         self.maintain(progress)
         while self._merge is not None:
             self._merge[1].result()
             self.maintain(progress)
+        wait(self._removals)
+        self._hear_of_removals()
 
     def keyed_postings(self) -> Iterator[tuple[int, KeyedPostings]]:
         """Yield all postings, kind by kind and run by run, a stretch of keys at a time: index of the kind, postings."""
@@ -226,13 +231,22 @@ class Shelf:
             yield place, self._young.lists[place].sorted(kind.cap)
 
     def close(self) -> None:
-        """Close the runs. A merge under way ends after the current stretch of keys; the next shelf begins it again."""
+        """Close the runs. A merge under way ends after the current stretch of keys; the next shelf begins it again.
+
+        Files that are no longer used and not yet removed are removed by the next shelf.
+        """
         self._ahead.stop()
         self._closing.set()
-        self._merger.shutdown(wait=True, cancel_futures=True)
-        for run in self._runs:
+        self._aside.shutdown(wait=True, cancel_futures=True)
+        for run in [*self._runs, *self._not_installed()]:
             run.close()
-        self._runs = []
+        self._runs, self._merge = [], None
+
+    def _not_installed(self) -> list[Run]:
+        """Return the run of a merge that has ended but was not installed, if there is one."""
+        if self._merge is None or self._merge[1].cancelled() or self._merge[1].exception():
+            return []
+        return [self._merge[1].result()]
 
     def _is_due(self, progress: Progress) -> bool:
         young = self._young_stop - self._young_first
@@ -250,18 +264,20 @@ class Shelf:
                     live = lists.sorted(kind.cap, first)
                     writer.section([live], bounds_of(live), kind.detail_bytes)
                 writer.finish()
-            self._register([], name)
+            self._register([], self._open(name))
         self._young.clear()
         self._young_first = stop
 
-    def _register(self, old: Sequence[Run], name: str) -> None:
-        """Replace old runs with the one in a file, in the store and here."""
-        new = open_run(name, self._store.open_file(name))
+    def _open(self, name: str) -> Run:
+        return open_run(name, self._store.open_file(name))
+
+    def _register(self, old: Sequence[Run], new: Run) -> None:
+        """Replace old runs with a new one, in the store and here; close the new one if that fails."""
         try:
             self._store.write(
                 [
                     *(Put(Family.META, _run_key(run.first), None) for run in old),
-                    Put(Family.META, _run_key(new.first), name.encode()),
+                    Put(Family.META, _run_key(new.first), new.name.encode()),
                     Drop(Family.META, _REMOVED_PREFIX, _REMOVED_PREFIX + key_of(new.stop)),
                 ]
             )
@@ -284,7 +300,14 @@ class Shelf:
     def _forget(self, runs: Sequence[Run]) -> None:
         for run in runs:
             run.close()
-        self._store.remove_files([run.name for run in runs])
+        # Some file systems take a second to remove a gigabyte.
+        if runs:
+            self._removals.append(self._aside.submit(self._store.remove_files, [run.name for run in runs]))
+
+    def _hear_of_removals(self) -> None:
+        """Raise the error of a removal that has failed since the last time."""
+        while self._removals and self._removals[0].done():
+            self._removals.pop(0).result()
 
     def _due_merge(self, progress: Progress) -> list[Run]:
         """Return runs to merge, the oldest first; none if none are due."""
@@ -297,12 +320,14 @@ class Shelf:
                 return due
         return []
 
-    def _merged(self, runs: Sequence[Run], floor: int) -> str:
+    def _merged(self, runs: Sequence[Run], floor: int) -> Run:
         name, began = _run_name(runs[0].first, runs[-1].stop), time.thread_time()
         with self._store.new_file(name) as file:
             merge_runs(file, runs, self._kinds, floor, self._raise_if_closing)
+        # Here rather than where it is installed: the filters of three million entries take a third of a second to read.
+        merged = self._open(name)
         self.reads.merging_seconds += time.thread_time() - began
-        return name
+        return merged
 
     def _raise_if_closing(self) -> None:
         if self._closing.is_set():

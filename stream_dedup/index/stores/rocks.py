@@ -124,6 +124,7 @@ class RocksStore(SelfClosing):
         # A write buffer that is being written out, and the log of the next one.
         self._reserve_bytes = 2 * write_buffer_bytes
         self._upkeep = Lock()
+        self._removing = Lock()
         self._closing = Event()
 
     def catch_up(self) -> None:
@@ -267,7 +268,7 @@ class RocksStore(SelfClosing):
         """
         if self._read_only or not names:
             return
-        with self._action("remove files of"):
+        with self._action("remove files of"), self._removing:
             # After a loss of power, what is on the disk must not refer to them any more.
             self._database.flush_wal(sync=True)
             for name in names:
@@ -328,7 +329,7 @@ class RocksStore(SelfClosing):
                 f"cannot copy the state directory {self._directory} to {directory}, which is on another file system: "
                 "name a directory on the same file system, and copy that one"
             )
-        with self._upkeep, self._action("copy"):
+        with self._upkeep, self._action("copy"), self._removing:
             self._link(directory)
             (directory / _FILES).mkdir()
             for name in self.file_names():

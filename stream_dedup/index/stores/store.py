@@ -125,7 +125,7 @@ class FileStore(Store, Protocol):
         ...
 
     def remove_files(self, names: Sequence[str]) -> None:
-        """Remove files; those that are open can still be read."""
+        """Remove files; those that are open can still be read. May be called from a thread of its own."""
         ...
 
     def file_names(self) -> list[str]:

@@ -69,6 +69,21 @@ def test_the_table_grows_and_loses_nothing(size: int) -> None:
     assert not may_be.any()
 
 
+def test_lists_of_the_last_slot_go_on_in_the_first() -> None:
+    """The largest keys share the last slot; they are found even after the table has grown."""
+    largest = [2**64 - 1 - place for place in range(5)]
+    young, lists = _filled([[(key, 0, 1) for key in largest], [(place << 53, 1, 1) for place in range(600)]])
+    found = hits_of(young.find(u64(largest), rooms(*[9] * 5), 0, no_hits(5)), 5)
+    assert found == [lists[key] for key in largest]
+
+
+@pytest.mark.parametrize("count", [1024, 1025])
+def test_no_posting_is_lost_where_the_room_ends(count: int) -> None:
+    """There is room for 1,024 at first."""
+    rows = [(1, entry, 0) for entry in range(count)]
+    assert rows_of(_filled([rows])[0].sorted(count)) == rows
+
+
 def test_what_is_marked_stays_marked() -> None:
     """A key marked by another list stays marked even if this one does not have it."""
     young, _ = _filled([[(1, 1, 0)]])

@@ -1,0 +1,248 @@
+"""Merging leaves the thread that decides alone: it waits for space, and ends, fails and dies without a loss."""
+
+import os
+import shutil
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stream_dedup.index.runs import shelf as shelf_module
+from stream_dedup.index.runs.merging import merge_runs
+from stream_dedup.index.runs.run import Run, open_run
+from stream_dedup.index.runs.shelf import Shelf
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Family, MemoryStore, StoreError, StoreFullError
+from tests.stream.waiting import PATIENCE_SECONDS
+from tests.unit.runs.files import open_files
+from tests.unit.runs.walking import YOUNG, FaultyStore, Now, Walk, add_unmerged
+
+pytestmark = pytest.mark.usefixtures("small_runs")
+
+
+@pytest.mark.parametrize("at", ["files", "pairs"])
+def test_a_full_disk_lets_merging_wait(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    """If there is no space for a merged run, its parts stay in use without an error; it is written later."""
+    store = FaultyStore()
+    with Walk(store) as walk:
+        add_unmerged(walk, monkeypatch)
+        registry, parts = list(store.items(Family.META)), [run.name for run in walk.shelf.runs]
+        merger = Now()
+        monkeypatch.setattr(walk.shelf, "_aside", merger)
+        descriptors = open_files()
+        store.fail(at, StoreFullError("full"))
+        for _ in range(4):
+            walk.shelf.maintain(walk.progress)
+            assert [run.name for run in walk.shelf.runs] == parts
+            assert list(store.items(Family.META)) == registry
+            walk.check()
+        assert merger.submitted >= 3
+        store.error = None
+        # What was merged last, but not registered, waits to be put in use: the store's file, the run's, its mapping's.
+        assert open_files() - descriptors == (3 if at == "pairs" else 0)
+        walk.finish()
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 5 * YOUNG)]
+        walk.check()
+
+
+def test_a_merge_begins_only_if_it_leaves_the_store_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the disk holds the merged file and two write buffers besides, no byte is written; then it is merged."""
+    buffer, disk = 1 << 20, SimpleNamespace(free=0)
+    store = RocksStore(tmp_path, write_buffer_bytes=buffer)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: disk)
+    with Walk(store) as walk:
+        add_unmerged(walk, monkeypatch)
+        merger = Now()
+        monkeypatch.setattr(walk.shelf, "_aside", merger)
+        needed = sum(path.stat().st_size for path in (tmp_path / "files").iterdir()) + 2 * buffer
+        for disk.free, merges in ((0, 0), (needed - 1, 0), (needed, 1)):
+            walk.shelf.maintain(walk.progress)
+            assert merger.submitted == merges
+        walk.finish()
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 5 * YOUNG)]
+        walk.check()
+
+
+def test_other_errors_of_a_merge_are_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge that fails because of damage, or for any reason but space, raises an error."""
+    store = FaultyStore()
+    with Walk(store) as walk:
+        add_unmerged(walk, monkeypatch)
+        monkeypatch.setattr(walk.shelf, "_aside", Now())
+        store.fail("files", StoreError("broken"))
+        walk.shelf.maintain(walk.progress)
+        with pytest.raises(StoreError, match="broken"):
+            walk.shelf.maintain(walk.progress)
+        walk.check()
+
+
+@pytest.mark.parametrize("merging", [False, True], ids=["freezing", "merging"])
+def test_a_crash_between_file_and_registry_leaves_nothing(monkeypatch: pytest.MonkeyPatch, *, merging: bool) -> None:
+    """A run that was written but not registered is removed at the next opening, and nothing is lost."""
+    store = MemoryStore()
+    with Walk(store) as walk:
+        if merging:
+            add_unmerged(walk, monkeypatch)
+            monkeypatch.setattr(walk.shelf, "_aside", Now())
+        else:
+            walk.add(YOUNG)
+        before = store.file_names()
+        with monkeypatch.context() as dying:
+            dying.setattr(Shelf, "_register", _die)
+            with pytest.raises(KeyboardInterrupt):
+                _settle_twice(walk)
+        assert len(store.file_names()) == len(before) + 1
+        walk.reopen()
+        assert store.file_names() == before
+        walk.check()
+        walk.check_files()
+
+
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _settle_twice(walk: Walk) -> None:
+    """Let a merge start and finish."""
+    walk.shelf.maintain(walk.progress)
+    walk.shelf.maintain(walk.progress)
+
+
+def test_a_merge_that_ends_with_the_process_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing ends a merge in progress between two stretches and leaves nothing of it; the next shelf merges again."""
+    store = RocksStore(tmp_path)
+    with Walk(store) as walk:
+        add_unmerged(walk, monkeypatch)
+        parts = sorted(store.file_names())
+        with monkeypatch.context() as slow:
+            closes = walk.shelf._closing  # noqa: SLF001  # a merge takes too little time here to be caught in the middle
+
+            def slowly(*told: Any) -> None:  # noqa: ANN401  # passed on
+                closes.wait(60)
+                merge_runs(*told)
+
+            slow.setattr(shelf_module, "merge_runs", slowly)
+            walk.shelf.maintain(walk.progress)
+            walk.shelf.close()
+        assert sorted(store.file_names()) == parts
+        assert not any((tmp_path / "scratch").iterdir())
+        walk.reopen()
+        assert sorted(store.file_names()) == parts
+        walk.check()
+        walk.finish()
+        # Reopened, it has frozen the last four entries as well.
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 6 * YOUNG)]
+        walk.check()
+        walk.check_files()
+
+
+def test_the_thread_that_merges_opens_what_it_has_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that decides does not read the filters of a merged run, only those of the small runs it freezes."""
+    opened: dict[str, set[int]] = {}
+
+    def noting(name: str, *told: Any, **how: Any) -> Run:  # noqa: ANN401  # passed on
+        run = open_run(name, *told, **how)
+        opened.setdefault(threading.current_thread().name, set()).add(run.entries)
+        return run
+
+    monkeypatch.setattr(shelf_module, "open_run", noting)
+    with Walk(MemoryStore()) as walk:
+        _merge_more(walk)
+    assert opened.pop(threading.current_thread().name) == {YOUNG}
+    [(thread, sizes)] = opened.items()
+    assert thread.startswith("runs")
+    assert min(sizes) > YOUNG
+
+
+def test_removing_what_was_merged_holds_nobody_up() -> None:
+    """Files are removed by the thread that merges, and an error there is raised once, when the shelf is next used."""
+    store = FaultyStore()
+    with Walk(store) as walk:
+        _merge_more(walk)
+        assert store.removing
+        assert threading.current_thread() not in store.removing
+        store.fail("removals", StoreError("cannot be removed"))
+        with pytest.raises(StoreError, match="cannot be removed"):
+            _merge_more(walk)
+        store.error = None
+        walk.shelf.maintain(walk.progress)
+        walk.check()
+        walk.reopen()
+        walk.check_files()
+
+
+def _merge_more(walk: Walk) -> None:
+    """Add so many entries that runs are merged."""
+    for _ in range(6):
+        walk.add(YOUNG)
+    walk.finish()
+
+
+def test_closing_closes_a_merged_run_that_is_not_in_use_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge that ended just before the shelf was closed leaves no file open."""
+    store, before, merger = MemoryStore(), open_files(), Now()
+    with Walk(store) as walk:
+        add_unmerged(walk, monkeypatch)
+        monkeypatch.setattr(walk.shelf, "_aside", merger)
+        walk.shelf.maintain(walk.progress)
+        assert merger.submitted == 1
+        walk.shelf.close()
+        assert open_files() - before == len(store.file_names())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
+def test_a_merge_lets_others_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread has a lower priority than the one that adds entries, whose priority stays."""
+    before, seen = os.getpriority(os.PRIO_PROCESS, 0), []
+
+    def noting(*told: Any) -> None:  # noqa: ANN401  # passed on
+        seen.append(os.getpriority(os.PRIO_PROCESS, 0))
+        merge_runs(*told)
+
+    monkeypatch.setattr(shelf_module, "merge_runs", noting)
+    with Walk(MemoryStore()) as walk:
+        add_unmerged(walk, monkeypatch)
+        walk.finish()
+        walk.check()
+    assert min(seen) > before == os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def test_who_waits_for_a_merge_is_heard_and_may_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With twelve runs unmerged everything waits, and shows it again and again; given up, it can go on later."""
+    released, waits, most = threading.Event(), 0, 3
+
+    def waiting() -> None:
+        nonlocal waits
+        waits += 1
+        if waits >= most:
+            raise _StoppedError
+
+    def slowly(*told: Any) -> None:  # noqa: ANN401  # passed on
+        released.wait(PATIENCE_SECONDS)
+        merge_runs(*told)
+
+    monkeypatch.setattr(shelf_module, "merge_runs", slowly)
+    monkeypatch.setattr(shelf_module, "_SLICE_SECONDS", 0.01)
+    store = MemoryStore()
+    store.while_waiting = waiting
+    with Walk(store) as walk:
+        try:
+            while len(walk.shelf.runs) < 12:
+                walk.add(YOUNG)
+            assert waits == 0
+            with pytest.raises(_StoppedError):
+                walk.shelf.maintain(walk.progress)
+        finally:
+            released.set()
+        assert waits == most
+        most = 1 << 30
+        walk.finish()
+        walk.check()
+        walk.check_files()
+
+
+class _StoppedError(Exception):
+    pass
