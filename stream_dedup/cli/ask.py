@@ -32,7 +32,7 @@ from stream_dedup.cli.terminal import (
     out,
     run_reporting_errors,
     settings_of,
-    tell_if_compiling,
+    telling_of_compiling,
     text_of,
 )
 from stream_dedup.settings import Settings
@@ -187,8 +187,7 @@ def similar_command(
 
     def work() -> None:
         asked = Article(UNNAMED, text_of(file, settings.input.max_body_chars), title, url, source, scope=scope)
-        tell_if_compiling()
-        with _queries(settings) as queries:
+        with telling_of_compiling(), _queries(settings) as queries:
             queries.catch_up()
             _print(queries.similar(asked, limit), similar_shown, as_json=as_json)
 

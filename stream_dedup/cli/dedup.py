@@ -13,15 +13,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from stream_dedup.cli.terminal import (
+    EXIT_USAGE,
     ConfigOption,
     SetOption,
     database_path,
     errors,
+    fail,
     named_path,
     out,
     run_reporting_errors,
     settings_of,
-    tell_if_compiling,
+    telling_of_compiling,
 )
 from stream_dedup.counted import counted
 from stream_dedup.rendering.plain import escape_control
@@ -60,6 +62,9 @@ def dedup_command(
     With --state, the same command resumes a run that was interrupted.
     """
     settings = settings_of(config, flags)
+    if any(flag.partition("=")[0].strip() == "state.directory" for flag in flags or ()):
+        # Other commands on its state take it. In a file or the environment it is that of a service.
+        fail("state.directory is not where `dedup` keeps its state: name the directory with --state", EXIT_USAGE)
     from stream_dedup.engine.dedup import Deduplicator
     from stream_dedup.files.readers import FileFormatError
     from stream_dedup.files.results import has_decisions
@@ -78,9 +83,9 @@ def dedup_command(
         check_files(files)
         if state:
             check_not_of_service(state)
-        tell_if_compiling()
         store = open_store(state, settings.state) if state else MemoryStore()
         with (
+            telling_of_compiling(),
             _summed_up(summary, results, goes_on=state is not None and are_regular(files)),
             Deduplicator(settings=settings, store=store) as engine,
             _progress_bars(files) as report,

@@ -18,7 +18,7 @@ from stream_dedup.cli.terminal import (
     out,
     run_reporting_errors,
     settings_of,
-    tell_if_compiling,
+    telling_of_compiling,
     text_of,
 )
 from stream_dedup.settings import Settings
@@ -90,8 +90,8 @@ def _explain_files(settings: Settings, first: Path, second: Path, state: Path | 
         check_regular(first)  # anything else would be empty the second time
     most = settings.input.max_body_chars
     texts = text_of(first, most), text_of(second, most)
-    tell_if_compiling()
-    measures = measures_of(explain(*texts, settings, _epoch_of(settings, state)))
+    with telling_of_compiling():
+        measures = measures_of(explain(*texts, settings, _epoch_of(settings, state)))
     if as_json:
         out.print_json(measures.model_dump_json())
     else:
@@ -103,8 +103,7 @@ def _explain_articles(settings: Settings, article: str, scope: str, other: str |
     from stream_dedup.ask.query_service import QueryService
     from stream_dedup.rendering.reason import reason_shown
 
-    tell_if_compiling()
-    with QueryService(settings) as queries:
+    with telling_of_compiling(), QueryService(settings) as queries:
         reason = queries.reason(article, scope, other)
     if as_json:
         out.print_json(reason.model_dump_json())

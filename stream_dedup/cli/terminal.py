@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
@@ -154,12 +154,11 @@ def tell(heading: str, line: str) -> None:
     errors.print(Text.assemble((heading, "bold red"), ": ", plain(line)))
 
 
-def tell_if_compiling() -> None:
-    """Say so if the loops are not compiled yet: the command is then silent for long, which looks like a hang."""
-    from stream_dedup.compiled.kernel import is_compiled
+def telling_of_compiling() -> AbstractContextManager[None]:
+    """Return a context that says so when loops are compiled: a command is then silent for long, as if it hung."""
+    from stream_dedup.compiled.kernel import hearing_of_compiling
 
-    if not is_compiled():
-        errors.print("compiling, once per installation: this takes a minute or two")
+    return hearing_of_compiling(lambda: errors.print("compiling, once per installation: this takes a minute or two"))
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -9,12 +9,14 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from shutil import disk_usage
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.event import Listener, install_listener
 
 from stream_dedup.scratch import Scratch
 
@@ -59,10 +61,25 @@ def cache_directory() -> Path | None:
     return directory if own and (_holds_code(directory) or disk_usage(directory).free >= _ROOM_BYTES) else None
 
 
-def is_compiled() -> bool:
-    """Tell whether there is compiled code of these sources, for at least some of the loops."""
-    directory = cache_directory()
-    return directory is not None and _holds_code(directory)
+def hearing_of_compiling(hear: Callable[[], None]) -> AbstractContextManager[None]:
+    """Return a context in which `hear` is called when the first loop is compiled, as no code of it is cached."""
+    return cast("AbstractContextManager[None]", install_listener("numba:compile", _Once(hear)))
+
+
+class _Once(Listener):
+    """Calls back at the first event."""
+
+    def __init__(self, hear: Callable[[], None]) -> None:
+        self._hear: Callable[[], None] | None = hear
+
+    def on_start(self, _event: object) -> None:
+        """See `Listener`."""
+        hear, self._hear = self._hear, None
+        if hear is not None:
+            hear()
+
+    def on_end(self, _event: object) -> None:
+        """See `Listener`."""
 
 
 def _holds_code(directory: Path) -> bool:

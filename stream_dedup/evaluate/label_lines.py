@@ -34,9 +34,14 @@ class Line:
     number: int
     fields: Mapping[str, Any]
 
+    @property
+    def place(self) -> str:
+        """The file and the line, as errors name them."""
+        return f"{self.path}, line {self.number}"
+
     def fault(self, message: str) -> LabelError:
         """Return an error that names the file and the line."""
-        return LabelError(f"{self.path}, line {self.number}: {message}")
+        return LabelError(f"{self.place}: {message}")
 
     def name(self, field: str) -> str | None:
         """Return the name in a field; None if the field is missing or empty.

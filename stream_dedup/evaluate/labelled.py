@@ -89,4 +89,5 @@ class LabelledSet:
 
 
 def _numbers(names: Sequence[str]) -> I64:
-    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+    numbers: dict[str, int] = {}  # not np.unique: NumPy's strings lose a NUL at the end
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)

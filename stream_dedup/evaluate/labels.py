@@ -225,7 +225,7 @@ def _apply_pairs(
 ) -> list[tuple[int, int]]:
     """Add the labels of the pairs to the articles, in place, and return the pairs as indices."""
     links: list[tuple[int, int]] = []
-    told: dict[int, int] = {}
+    told: dict[int, str] = {}
     for line in lines:
         first, second = ("id", "repost_of") if "repost_of" in line.fields else ("a", "b")
         scope = line.name("scope") or ""
@@ -240,9 +240,9 @@ def _apply_pairs(
             own, original = (labelled[place].article.id for place in (copy, other))
             if copy in told:
                 raise line.fault(
-                    f"the id {own!r} is already labelled in line {told[copy]}; an article can have only one original"
+                    f"the id {own!r} is already labelled in {told[copy]}; an article can have only one original"
                 )
-            told[copy] = line.number
+            told[copy] = line.place
             labelled[copy] = replace(
                 labelled[copy], original=original, kind=line.name("kind") or "", strength=line.strength()
             )

@@ -137,9 +137,7 @@ class _Run:
 
     def batch(self, batch: Batch) -> None:
         """Judge the records of a batch and write what became of them, then have the state remember it."""
-        counted = Summary()
-        for record, error in batch.dead:
-            self._dead(batch.path, record, error, counted)
+        counted, dead = Summary(), [*batch.dead]
         judged = self._engine.decide(batch.items, batch.prepared)
         for place, (record, outcome) in enumerate(zip(batch.sound, judged.outcomes, strict=True)):
             if isinstance(outcome, Decision):
@@ -147,10 +145,12 @@ class _Run:
             elif isinstance(outcome, Withdrawn):
                 self._withdrawn(outcome, batch.now_ms, counted)
             else:
-                self._dead(batch.path, record, UndecodableError(Reason(outcome.reason), outcome.detail), counted)
+                dead.append((record, UndecodableError(Reason(outcome.reason), outcome.detail)))
             # Before the next decision, as on the topic: of two lines with the same id the last one counts.
             for one in judged.successions.get(place, ()):
                 self._results.links.add(orjson.dumps(succession_fields(one, batch.now_ms)))
+        for record, error in sorted(dead, key=lambda letter: letter[0].number):
+            self._dead(batch.path, record, error, counted)
         lengths = self._results.write()
         self._apply(judged.change, self._place.after(lengths, batch.file, batch.last) if self._place else {})
         self._summary.outcomes.update(counted.outcomes)

@@ -3,6 +3,7 @@
 Knows stores and directories; snapshots of a service's state are tested in tests/stream.
 """
 
+import threading
 import uuid
 from pathlib import Path
 
@@ -44,6 +45,27 @@ def test_checkpoint_takes_files_along(tmp_path: Path) -> None:
     assert {name: content_of(copy, name) for name in copy.file_names()} == {"a": b"a"}
     assert {name: content_of(store, name) for name in store.file_names()} == {"b": b"another", "c": b"later"}
     copy.close()
+    store.close()
+
+
+def test_no_file_is_removed_while_it_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A removal in another thread waits for a checkpoint that has begun to link what it removes."""
+    store = rocks_in(tmp_path / "state")
+    make_file(store, "a", b"a")
+    removal = threading.Thread(target=store.remove_files, args=(["a"],))
+    names = store.file_names
+
+    def beginning_to_remove() -> list[str]:
+        listed = names()
+        removal.start()
+        removal.join(0.3)
+        return listed
+
+    monkeypatch.setattr(store, "file_names", beginning_to_remove)
+    store.checkpoint(tmp_path / "copy")
+    removal.join()
+    assert [path.name for path in (tmp_path / "copy" / "files").iterdir()] == ["a"]
+    assert names() == []
     store.close()
 
 

@@ -6,6 +6,7 @@ Knows streams, exit codes and files; the runs themselves are tested in test_file
 import errno
 import gzip
 import json
+import re
 import signal
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -41,6 +42,22 @@ def test_dedup_writes_results_and_a_summary(invoke: Invoke, articles: Path, tmp_
     assert "exact" in result.stdout
 
 
+def test_summary_counts_records_by_outcome(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Of all files together, the most frequent outcome first."""
+    again = tmp_path / "again.jsonl"
+    again.write_bytes(articles.read_bytes() * 2)
+    result = invoke("dedup", articles, again, "--out", tmp_path / "out")
+    rows = [line.strip("│ ").split() for line in result.stdout.splitlines() if "│" in line]
+    assert [[name, int(count)] for name, _, count in rows if count.isdecimal()] == [
+        ["redelivery", 4],
+        ["dead", 3],
+        ["missing_field", 3],
+        ["unique", 1],
+        ["exact", 1],
+    ]
+    assert "9 records" in result.stdout
+
+
 def test_reasons_are_listed_below_the_dead_letters(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """They are not taken for kinds of another outcome, however many records that has."""
     result = invoke("dedup", articles, "--out", tmp_path / "out")
@@ -53,6 +70,15 @@ def test_dedup_goes_on_from_its_state(invoke: Invoke, articles: Path, tmp_path: 
     for name in ("1", "2"):
         assert invoke("dedup", articles, "-o", tmp_path / name, "--state", tmp_path / "state").exit_code == 0
     assert (tmp_path / "2" / "unique.jsonl").read_text() == ""
+
+
+def test_state_named_as_for_other_commands_is_not_left_out(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """A run would know nothing of earlier ones, and leave nothing to later ones, without a word."""
+    state = tmp_path / "state"
+    result = invoke("dedup", articles, "-o", tmp_path / "out", "--set", f"state.directory={state}")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "name the directory with --state" in result.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_dedup_tells_that_there_were_no_records(invoke: Invoke, tmp_path: Path) -> None:
@@ -161,6 +187,7 @@ def test_state_of_files_can_be_looked_at_checked_and_copied(invoke: Invoke, arti
     lines = len(articles.read_bytes().splitlines())
     run = {"results": str(tmp_path / "out"), "finished": True, "file": str(articles), "lines": lines}
     assert (stats["directory"], stats["changelog"], stats["runs"]) == (str(tmp_path / "state"), None, [run])
+    assert (stats["articles_judged"], stats["idf_epoch"], stats["other_states"]) == (2, 0, [])
     status = json.loads(invoke("status", "--json", *flags).stdout)
     assert (status["files"], status["input"]) == ([run], [])
     shown = invoke("status", *flags).stdout
@@ -211,6 +238,21 @@ def test_fault_in_a_state_of_files_is_mended_from_them(invoke: Invoke, articles:
     assert result.exit_code == 1
     assert "dedup --state" in one_line(result.stderr)
     assert "restore" not in result.stderr
+
+
+def test_no_more_faults_are_listed_than_anyone_reads(
+    invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them are counted, and how many are not listed is told."""
+    monkeypatch.setattr("stream_dedup.cli.state._MOST_FAULTS", 1)
+    invoke("dedup", articles, "-o", tmp_path / "out", "--state", tmp_path / "state")
+    with RocksStore(tmp_path / "state") as store:
+        store.write([Put(Family.ENTRIES, key, None) for key, _ in [*store.items(Family.ENTRIES)]])
+    told = invoke("state", "verify", "--set", f"state.directory={tmp_path / 'state'}").stderr.splitlines()
+    assert len([line for line in told if line.startswith("fault: ")]) == 1
+    counted = re.match(r"error: (\d+) faults, (\d+) of them not shown: recreate the state", told[-1])
+    assert counted is not None
+    assert int(counted[1]) - int(counted[2]) == 1
 
 
 @pytest.mark.parametrize("command", ["restore", "rebuild"])

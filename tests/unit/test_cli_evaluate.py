@@ -70,6 +70,29 @@ def test_what_was_made_is_run_again_as_it_is(invoke: Invoke, articles: Path, tmp
     assert [m["given"] for m in one["measured"]] == [m["given"] for m in two["measured"]]
 
 
+def test_options_of_a_run_are_kept_to(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """The threshold and the number of articles are as asked for, and the articles and reposts are counted."""
+    out = tmp_path / "out"
+    options = ("--threshold", 0.9, "--limit", 10, "--findings", "--replaced", 0, "-j", 1)
+    result = invoke("run", articles, "-o", out, "-a", "jieba-precise/none/jaccard", *options)
+    assert result.exit_code == 0, result.output
+    evaluation = json.loads((out / "evaluation.json").read_bytes())
+    assert {one["given"]["score"]["threshold"] for one in evaluation["measured"]} == {0.9}
+    count, made = evaluation["articles"]["articles"], sum(one["copies"] for one in evaluation["articles"]["kinds"])
+    assert (count - made, f"news: {count} articles, {made} of them reposts made here" in result.stderr) == (10, True)
+    assert "Findings of the studies" in result.stdout
+
+
+def test_records_that_are_no_articles_are_counted(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """And of the others, no more are used than asked for."""
+    articles.write_text(f"{{}}\n{articles.read_text()}")
+    result = invoke("make", articles, "-o", tmp_path / "made.jsonl", "--limit", 5)
+    assert result.exit_code == 0, result.output
+    lines = [json.loads(line) for line in (tmp_path / "made.jsonl").read_text().splitlines()]
+    assert sum("original" not in line for line in lines) == 5
+    assert "1 record skipped: not articles, or repeated ids" in _plain(result)
+
+
 def test_options_of_reposts_are_told_where_none_are_made(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """On labelled articles a note names those that the user has set; otherwise there is none."""
     pairs = tmp_path / "pairs.jsonl"
@@ -272,6 +295,8 @@ def test_list_shows_what_there_is(invoke: Invoke) -> None:
     for name in ("jieba-precise", "hanlp-crf", "HANLP_CRF_MODEL", "truncate", "engine/default", "kgram-improved"):
         assert name in listed
     assert "rjieba/tfidf/cosine" in invoke("list", "-w", "rjieba", "-f", "tfidf").stdout
+    similarities = invoke("list", "similarities").stdout
+    assert ("kgram-improved" in similarities, "jieba-precise" in similarities) == (True, False)
 
 
 def test_name_that_no_labelled_set_may_have_is_wrong_usage(invoke: Invoke, articles: Path, tmp_path: Path) -> None:

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from typer.testing import CliRunner, Result
 
 from stream_dedup.cli.main import app
 from stream_dedup.cli.plan import _model
 from stream_dedup.cli.terminal import out
-from stream_dedup.planner import STRANGERS, Sample, Shape, copies_of
+from stream_dedup.planner import STRANGERS, FlipMixture, Model, Sample, Shape, Traffic, copies_of
+from stream_dedup.planner.expect import expectation_without_tables
 from stream_dedup.planner.sample import Copies
-from stream_dedup.rendering.plan import settings_toml
+from stream_dedup.rendering.plan import distances_shown, plan_fields, settings_toml
 from stream_dedup.settings import Settings, load_settings
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
@@ -75,7 +77,35 @@ def test_json_says_the_same() -> None:
     assert plan["planned"]["recall"] >= 0.9
     assert plan["entries"] == 600_000
     assert plan["copies"]["mean"] == pytest.approx(7.0, rel=0.01)
+    assert plan["copies"]["correlation"] == pytest.approx(0.0120, abs=1e-4)
+    assert plan["strangers"]["mean"] == pytest.approx(32, rel=0.01)
     assert sum(plan["strangers"]["distances"]) == pytest.approx(1, abs=1e-6)
+    # Of three copies, two are kept in reserve.
+    assert (plan["indexed_share"], plan["reserve_share"]) == pytest.approx((0.4, 0.4))
+
+
+def test_json_tells_what_a_sample_held() -> None:
+    """The articles read, those that are indexed, those that have a copy, and how far these copies are."""
+    fingerprints = np.array([0b0000, 0b0001, 0b1111], np.uint64)
+    copies = Copies(fingerprints[:2], np.array([0b0011, 0b0000], np.uint64), np.zeros((2, 64), np.int64))
+    model = Model(copies_of(0.8), STRANGERS, Traffic(1e6, 0.4), Settings())
+    sample = Sample(100, 0.6, 0.3, fingerprints, copies)
+    told = plan_fields(None, expectation_without_tables(model), model, sample, kept=False)
+    assert (told["recall_reached"], told["toml"], told["planned"]) == (False, None, None)
+    assert told["sample"] == {"articles": 100, "indexed": 3, "copies": 2, "copy_distances": [0, 1, 1, *[0] * 62]}
+
+
+def test_distances_are_told_by_quantiles() -> None:
+    """With one flip probability, the distances are binomial: a line for copies, and one for unrelated articles."""
+    model = Model(FlipMixture((0.1,), (1.0,)), FlipMixture((0.5,), (1.0,)), Traffic(1e6, 0.4), Settings())
+    quantiles = [
+        ", ".join(f"{100 * share:g}% within {binom.ppf(share, 64, flip):.0f}" for share in (1e-4, 0.01, 0.5, 0.9, 0.99))
+        for flip in (0.1, 0.5)
+    ]
+    assert distances_shown(model).plain.splitlines() == [
+        f"Hamming distances of copies: {quantiles[0]}",
+        f"Hamming distances of unrelated articles: {quantiles[1]}",
+    ]
 
 
 def test_settings_of_now_are_those_that_are_set() -> None:
@@ -100,7 +130,9 @@ def test_a_recall_out_of_reach_fails_with_the_best() -> None:
     """Exit code 1, with one line that gives the best reachable recall."""
     result = _plan("--articles", "50M", "--recall", "0.9999", "--similarity", "0.5", "--json")
     assert result.exit_code == 1
-    assert not json.loads(result.stdout)["recall_reached"]
+    plan = json.loads(result.stdout)
+    assert not plan["recall_reached"]
+    assert plan["copies"]["mean"] == pytest.approx(13.51, rel=0.01)
     assert "cannot be reached: the best of all settings is 0." in result.stderr
 
 
@@ -109,6 +141,13 @@ def test_limits_that_nothing_keeps_fail() -> None:
     result = _plan("--articles", "50M", "--recall", "0.9", "--disk", "1G")
     assert result.exit_code == 1
     assert "no settings at all stay within them" in result.stderr
+
+
+def test_memory_is_not_limited_by_the_disk() -> None:
+    """An index of 50 million articles fits in 10 GB of memory, but takes more on disk."""
+    result = _plan("--articles", "50M", "--recall", "0.5", "--memory", "10G", "--json")
+    space = json.loads(result.stdout)["planned"]["space"]
+    assert space["memory"] <= 10e9 < space["disk"]
 
 
 def test_the_most_articles_are_planned_in_seconds() -> None:
@@ -130,6 +169,19 @@ def test_share_of_unique_articles_overrides_that_of_a_sample() -> None:
             _model(1e6, 0.8, share, measured, Settings()).traffic.reserve_share for share in (None, 0.6, 0.8, 1.0)
         ]
     assert shares == pytest.approx([0.3, 0.3, 0.15, 0.0])
+
+
+def test_a_sample_is_measured_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the given similarity, number of articles and names of fields."""
+    asked = []
+
+    def measured(path: Path, settings: Settings, similarity: float, most: int) -> None:
+        asked.append((path, settings.input.fields.body, similarity, most))
+
+    monkeypatch.setattr("stream_dedup.planner.measured_sample", measured)
+    sample = ("--sample", "own.jsonl", "--sample-articles", "500", "-s", "input.fields.body=content")
+    assert _plan("--articles", "1M", "--recall", "0.5", "--similarity", "0.6", *sample).exit_code == 0
+    assert asked == [(Path("own.jsonl"), "content", 0.6, 500)]
 
 
 def test_a_sample_that_is_missing_is_named_once() -> None:

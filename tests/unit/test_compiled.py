@@ -6,12 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from stream_dedup.compiled import kernel as compiled
 
 
-def _double(number: float) -> float:
+def _double(number: complex) -> complex:
     return 2 * number
 
 
@@ -33,7 +34,7 @@ def shipped(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return next(cache.iterdir())
 
 
-def _run(number: float) -> tuple[float, int]:
+def _run(number: complex) -> tuple[complex, int]:
     """Return the loop's result for a number, and how often its compiled code was found."""
     loop: Any = compiled.kernel(_double)
     return loop(number), sum(loop.stats.cache_hits.values())
@@ -46,9 +47,23 @@ def _files(folder: Path) -> set[Path]:
 @pytest.mark.usefixtures("cache")
 def test_loop_is_compiled_once() -> None:
     """A second process finds the code of the first."""
-    assert not compiled.is_compiled()
     assert [_run(21), _run(21)] == [(42, 0), (42, 1)]
-    assert compiled.is_compiled()
+
+
+@pytest.mark.usefixtures("cache")
+def test_compiling_is_heard_of_once_whatever_is_compiled_already() -> None:
+    """Whoever waits is told at the first loop that is missing, also from a cache that holds others."""
+    heard: list[str] = []
+    later: Any = np.float32(21)
+    _run(21)
+    with compiled.hearing_of_compiling(lambda: heard.append("compiling")):
+        _run(21)
+        assert heard == []
+        _run(2.5)
+        _run(21j)
+    assert heard == ["compiling"]
+    _run(later)
+    assert heard == ["compiling"]
 
 
 @pytest.mark.parametrize("compiled_before", [False, True])
@@ -86,6 +101,51 @@ def test_code_of_others_is_not_run(shipped: Path, owner: int, mode: int) -> None
 def _directory() -> Path | None:
     compiled.cache_directory.cache_clear()
     return compiled.cache_directory()
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize(
+    ("variables", "root"),
+    [
+        (["HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"], "NUMBA_CACHE_DIR"),
+        (["HOME", "XDG_CACHE_HOME"], "XDG_CACHE_HOME/stream-dedup"),
+        (["HOME"], "HOME/.cache/stream-dedup"),
+    ],
+)
+def test_cache_is_where_the_environment_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: list[str], root: str
+) -> None:
+    """Nobody but the user may write to it or look into it."""
+    for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name in variables:
+        monkeypatch.setenv(name, str(tmp_path / name))
+    directory = _directory()
+    assert directory is not None
+    assert directory.parent == tmp_path / root
+    assert directory.stat().st_mode & 0o077 == 0
+
+
+def test_loops_are_compiled_at_each_start_where_no_cache_can_be(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is in its place, or the user has no home."""
+    (cache / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache / "file"))
+    assert _directory() is None
+    assert [_run(21), _run(21)] == [(42, 0), (42, 0)]
+    for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    assert _directory() is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can write to what is another's")
+def test_code_in_the_cache_of_another_is_not_run(cache: Path) -> None:
+    """Root can write to the cache of any user, who can write to it as well."""
+    assert _run(21) == (42, 0)
+    (directory,) = cache.iterdir()
+    os.chown(directory, 65534, 65534)
+    assert _directory() is None
+    assert _run(21) == (42, 0)
 
 
 def test_compiled_code_is_of_just_these_sources(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,6 +165,13 @@ def test_a_batch_is_its_texts_one_by_one(texts: list[str]) -> None:
     assert list(zip(together.texts.strings(), together.only_boilerplate.tolist(), strict=True)) == alone
 
 
+def test_neither_phrases_nor_links_go_on_in_the_next_text() -> None:
+    """In a batch, what the end of a text and the beginning of the next make up together is neither."""
+    texts = ["今天下雨编", "辑部放假", "见http:", "//t.cn/a", "见ww", "w.a.cn", "见www.b.cn和http", "://t.cn"]
+    contents = ContentFilter(("编辑",), _NORMAL)(Texts.of_strings(texts))
+    assert [*contents.texts.strings()] == [*texts[:-2], "见 和http", "://t.cn"]
+
+
 _POST = "#南京地铁#明天起地铁三号线延长运营一小时，末班车23:30从林场站发出，{}更多资讯可以看官方公众号"
 _MORE = "沿途各站请留意站内广播，换乘二号线的乘客请提前出门，"
 _DRAW = (
@@ -199,10 +206,15 @@ def test_copies_of_a_post_of_one_sentence_are_found(make_engine: Callable[..., D
     assert [decision.link and decision.link.matched for decision in decisions] == [None, None, "0", "0", "1"]
 
 
-def test_long_sentence_is_content_whatever_it_says() -> None:
-    """A sentence of more than 160 characters says more than the phrase, so it stays."""
-    long = "据悉" + "甲乙丙丁" * 40 + "责任编辑"
-    assert _content(long) == (long, False)
+@pytest.mark.parametrize("form", ["甲{}编辑", "({}编辑)"], ids=["sentence", "brackets"])
+@pytest.mark.parametrize(("before", "longest"), [("今天下雨。", 160), ("", 60)], ids=["after another", "alone"])
+def test_longer_lines_are_content_whatever_they_say(form: str, before: str, longest: int) -> None:
+    """A sentence, or brackets, of more than 160 characters say more than the phrase, or of 60 if nothing else does."""
+    remove = ContentFilter(("编辑",), _NORMAL)
+    line = form.format("乙" * (longest - len(form.format(""))))
+    longer = line.replace("乙", "乙乙", 1)
+    contents = remove(Texts.of_strings([before + line, before + longer]))
+    assert [*contents.texts.strings()] == [before, before + longer]
 
 
 @pytest.mark.parametrize("shell", _SHELLS)

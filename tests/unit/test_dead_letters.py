@@ -50,9 +50,11 @@ def _left_out(headers: dict[str, bytes | None]) -> set[str]:
     ("value", "key", "header", "missing"),
     [
         (9_000, 500, 400, set()),
+        (9_489, 500, 2, set()),  # with the header's name and lengths the room to the byte
         (10_001, 1, 1, {"value"}),
         (5_000, 4_000, 4_000, {"value"}),
         (5_000, 4_000, 8_000, {"value", "headers"}),
+        (5_000, 10_000, 1, {"value", "headers"}),
         (5_000, 10_001, 1, {"value", "headers", "key"}),
     ],
 )
@@ -71,12 +73,18 @@ def test_what_there_is_no_room_for_is_left_out(value: int, key: int, header: int
 
 
 def test_names_of_headers_that_are_left_out_are_told_as_far_as_there_is_room() -> None:
-    """There may be as many as the message has bytes."""
-    many = [(f"header-{number}", b"") for number in range(5_000)]
+    """There may be as many as the message has bytes, and each may be as long."""
+    many = [("n" * 2_000, b""), *((f"header-{number}", b"") for number in range(5_000))]
     *_, headers = _letter(ArrivedMessage(b"", headers=many))
     told = headers["stream_dedup.headers_left_out"] or b""
-    assert told.startswith(b"header-0, header-1, ")
+    assert told.startswith(b"n" * 40 + b", header-0, header-1, ")
     assert sum(len(content or b"") for content in headers.values()) < 2_000
+
+
+def test_message_without_headers_has_none_that_are_left_out() -> None:
+    """Only its key is too large here."""
+    *_, headers = _letter(ArrivedMessage(b"x", key=b"k" * 10_001))
+    assert _left_out(headers) == {"value", "key"}
 
 
 def test_endless_reason_is_cut() -> None:

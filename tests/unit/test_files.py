@@ -264,6 +264,19 @@ def test_csv_withdraws_articles(engine_in: Callable[[Path | None], Deduplicator]
     assert _run([path], tmp_path / "out", engine_in(None)).outcomes == {"unique": 1, "withdrawn": 1}
 
 
+@pytest.mark.parametrize("size", [1, 100])
+@pytest.mark.usefixtures("engine_in")  # which caches what engines share
+def test_dead_letters_are_in_order(size: int, tmp_path: Path) -> None:
+    """Those that cannot be read and those about which there is nothing to decide, however the file is cut."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "1", "deleted": true}\n{\n{"id": "2", "deleted": true}\n[]\n')
+    settings = Settings.model_validate({"commit": {"articles": size}})
+    _run([path], tmp_path / "out", Deduplicator(), settings)
+    dead = [orjson.loads(line) for line in _lines(tmp_path / "out" / "dead.jsonl")]
+    reasons = ["unknown_article", "invalid_json", "unknown_article", "not_an_object"]
+    assert [(line["number"], line["reason"]) for line in dead] == [*enumerate(reasons, 1)]
+
+
 def test_faulty_rows_are_dead_letters(engine_in: Callable[[Path | None], Deduplicator], tmp_path: Path) -> None:
     """An invalid row goes to dead.jsonl with its number, its reason and its content."""
     path = tmp_path / "in.csv"

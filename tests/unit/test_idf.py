@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +107,14 @@ def test_vocabulary_is_never_over_its_bound() -> None:
     assert counts.words == 100
 
 
+@pytest.mark.parametrize("words", [512, 513, 1024, 2048])
+def test_table_is_at_most_half_full(words: int) -> None:
+    """In a full one a missing word would be looked for without an end."""
+    counts = DocumentCounts(10_000)
+    counts.add(1, _numbered(0, words, 1))
+    assert len(counts.freeze(1).keys) >= 2 * words
+
+
 def test_words_that_come_while_the_vocabulary_is_full_are_not_counted() -> None:
     """Known words keep being counted; new ones wait for the next epoch."""
     counts = DocumentCounts(20)
@@ -200,6 +209,16 @@ def test_counts_larger_than_a_part_load_as_they_were() -> None:
     store.write(list(epoch_puts(store, smaller.freeze(2))))
     assert len(list(store.items(Family.COUNTS))) == 1
     assert _pairs(load_counts(store, 200_000)[0].packed()) == _pairs(smaller.packed())
+
+
+def test_counts_of_many_parts_load_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vocabulary may fill thousands of parts: their numbers take more than a byte."""
+    monkeypatch.setattr("stream_dedup.index.records.counts._PART_WORDS", 1)
+    store, counts = MemoryStore(), DocumentCounts(1000)
+    counts.add(4, _numbered(0, 300, 1))
+    store.write(list(epoch_puts(store, counts.freeze(1))))
+    loaded, _ = load_counts(store, 1000)
+    assert (loaded.documents, _pairs(loaded.packed())) == (4, _pairs(counts.packed()))
 
 
 def test_new_state_has_no_counts() -> None:

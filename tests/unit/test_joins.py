@@ -25,10 +25,11 @@ def test_what_a_link_does_not_know_its_join_does_not_know_either() -> None:
 
 
 def test_no_distance_and_the_largest_are_told_from_an_unknown_one() -> None:
-    """Distances are 0 to 64."""
-    for hamming in (0, 64):
-        link = Link("original", "matched", Relation.NEAR, 0.0, 1.0, hamming, Source.SIMHASH)
-        assert Join.unpack(packed_join(link, 1, 2)).hamming == hamming
+    """Distances are 0 to 64, and shares 0 to 1: two texts may have nothing in common."""
+    for hamming, share in ((0, 1.0), (64, 0.0)):
+        link = Link("original", "matched", Relation.NEAR, share, share, hamming, Source.SIMHASH)
+        join = Join.unpack(packed_join(link, 1, 2))
+        assert (join.hamming, join.jaccard, join.containment) == (hamming, share, share)
 
 
 @pytest.mark.parametrize("packed", [b"", b"\x00" * 22, b"\x00" * 24, struct.pack("<qIffbBB", 1, 1, 1, 1, 1, 99, 0)])

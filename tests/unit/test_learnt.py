@@ -102,6 +102,20 @@ def test_articles_with_a_new_line_count_however_they_are_cut(
     assert fresh == expected
 
 
+def test_known_lines_take_no_room() -> None:
+    """Of four places three are taken, by a site and two lines: a new line gets the last, and is known from then on."""
+    counts = LineCounts(LearnRule(20, 0.1, 4))
+    counts.add(_counts({_SITE: 1, _line(1): 1, _line(2): 1}))
+    assert counts.fresh(_lines([[1, 5], [1, 5]]), np.arange(2), []).tolist() == [0]
+
+
+def test_epoch_begins_without_what_was_counted_once() -> None:
+    """By hand, with the articles counted since."""
+    counts = LineCounts(_RULE)
+    counts.add(_counts({1: 1, 2: 2, 3: 1}))
+    assert _pairs(counts.freeze([_counts({3: 1, 4: 1})])) == {2: 2, 3: 2}
+
+
 @given(runs=st.lists(_ARTICLES, max_size=4), before=_ARTICLES)
 def test_stored_counts_load_as_they_were(runs: list[list[list[int]]], before: list[list[int]]) -> None:
     """After a restart, learnt lines and live counts are the committed ones, whatever an earlier epoch left behind."""

@@ -39,7 +39,7 @@ def test_numbers_are_those_of_a_regular_expression(hash_of: Callable[[str], int]
     assert _hashes(text) == [hash_of(number) >> 32 for number in found]
 
 
-@given(number=st.integers(2, 9999), counted=st.sampled_from("年月日届次期"))
+@given(number=st.integers(2, 9999), counted=st.sampled_from("年月日号时届次期轮场"))
 def test_chinese_numerals_are_the_numbers_that_they_write(number: int, counted: str) -> None:
     """A date, an ordinal or a count is the same number whether written in digits or in characters."""
     digits = _hashes(f"在{number}{counted}。")
@@ -63,6 +63,9 @@ def test_ordinals_count_whatever_they_number(number: int) -> None:
         ("二〇二六年", "2026年"),
         ("十二亿三千万场", "1230000000场"),
         ("一百二十亿五千万场", "12050000000场"),
+        ("一万二千亿轮", "1200000000000轮"),
+        ("百万年", "1000000年"),
+        ("万号", "10000号"),
         ("第五十九次", "59次"),
         ("1,234,567元", "1234567元"),
         ("12,500.5吨", "12500.5吨"),
@@ -72,6 +75,24 @@ def test_worked_numerals(text: str, same: str) -> None:
     """Numerals with units, by digit and after 第, next to the digits they stand for."""
     assert _hashes(text) == _hashes(same)
     assert len(_hashes(text)) == 1
+
+
+@given(
+    text=st.lists(
+        st.sampled_from(["0", "1", "2", "01", "12", "129"]).flatmap(lambda n: st.sampled_from([n + "/", n + "，"]))
+    )
+    .map("".join)
+    .flatmap(lambda text: st.sampled_from([text, text[:-1], "/" + text]))
+)
+def test_marks_of_pages_are_no_numbers(hash_of: Callable[[str], int], text: str) -> None:
+    """Page a of b: below 100 both, a not above b nor written longer, and no further slash around as in 2026/11/09."""
+
+    def left(mark: re.Match[str]) -> str:
+        page, pages = mark.groups()
+        return "" if len(page) <= len(pages) and 0 < int(page) <= int(pages) else mark.group()
+
+    rest = re.sub(r"(?<![0-9/])([0-9]{1,2})/([0-9]{1,2})(?![0-9/])", left, text)
+    assert _hashes(text) == [hash_of(number) >> 32 for number in re.findall(r"[0-9]+", rest)]
 
 
 @pytest.mark.parametrize(

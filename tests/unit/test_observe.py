@@ -5,8 +5,9 @@ import os
 import resource
 import shutil
 import socket
+import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from email import message_from_bytes
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from stream_dedup.ask.figures import FiguresReader, ShadowFigures, figures_of
+from stream_dedup.ask.figures import Figures, FiguresReader, ShadowFigures, figures_of
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import Family, Puts
 from stream_dedup.observe import http
@@ -236,12 +237,14 @@ def test_figures_for_the_api_are_sums_over_the_topics() -> None:
     metrics.show_topic("quiet")
     for topic, count in (("a", 3), ("b", 4)):
         metrics.articles.labels(topic, "unique", "none").inc(count)
+        metrics.articles.labels(topic, "unique", "revision").inc(2 * count)
         metrics.articles.labels(topic, "duplicate", "near").inc(10 * count)
         metrics.consumer_lag_messages.labels(topic, "0").set(100 * count)
     with MonitoringServer(HttpSettings(port=0), metrics, Health(60)) as monitoring:
         figures = figures_of(HttpSettings(port=int(monitoring.url.rpartition(":")[2])))
     assert figures is not None
-    assert (figures.decisions, figures.lag, figures.shadow) == ({"new": 7, "near": 70}, 700, None)
+    assert (figures.decisions, figures.lag, figures.shadow) == ({"new": 7, "revision": 14, "near": 70}, 700, None)
+    assert figures.duplicates == 70
 
 
 def test_figures_are_asked_for_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,6 +295,50 @@ def test_readiness_for_the_api_is_that_of_the_probe() -> None:
     assert (waiting.ready, waiting.not_ready) == (False, "waiting for partitions")
     assert (ready.ready, ready.not_ready) == (True, "")
     assert figures_of(settings) is None
+
+
+_PAGE = b"HTTP/1.1 200 OK\r\n\r\n"
+_NO_PAGE = b"HTTP/1.1 404 Not Found\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answers", "figures"),
+    [
+        ((_NO_PAGE, _PAGE), None),
+        ((b"SSH-2.0-OpenSSH_9.2\r\n", _PAGE), None),
+        ((_PAGE + b"\xff\xfe", _PAGE), None),
+        ((_PAGE, _NO_PAGE), Figures(decisions={}, duplicates=0)),
+    ],
+    ids=["another server", "no HTTP", "no text", "no probe"],
+)
+def test_what_is_no_service_has_no_figures(answers: tuple[bytes, ...], figures: Figures | None) -> None:
+    """Anything may listen on the port; without a probe, it is unknown whether it is ready."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            for said in answers:
+                client, _ = server.accept()
+                with client, suppress(OSError):  # who only wakes this thread does not wait for what it says
+                    client.recv(65_536)
+                    client.sendall(said)
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        try:
+            assert figures_of(HttpSettings(port=server.getsockname()[1])) == figures
+        finally:  # it may still wait for a question, and accepts as long as the port is open
+            for _ in answers:
+                socket.create_connection(server.getsockname()).close()
+            answering.join()
+
+
+def test_service_that_hangs_has_no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stopped process still accepts connections; nobody waits for its answer for long."""
+    monkeypatch.setattr("stream_dedup.ask.figures._SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        begun = time.monotonic()
+        assert figures_of(HttpSettings(port=server.getsockname()[1])) is None
+        assert time.monotonic() - begun < 20
 
 
 def test_port_may_be_on_an_address_of_ipv6() -> None:

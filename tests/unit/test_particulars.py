@@ -60,6 +60,15 @@ def test_blanks_part_nothing() -> None:
         assert sketches.values[0].tolist() == sketches.values[1].tolist()
 
 
+def test_particulars_end_with_their_text() -> None:
+    """In a batch, neither a name nor a number goes on in the next text."""
+    texts = ["在北", "京，从武汉", "市中心，第十", "二", "3", "月，5.", "2", "1/", "9", "万", "年"]
+    together = particulars(Texts.of_strings(texts), 4, 4)
+    for place, text in enumerate(texts):
+        for sketches, alone in zip(together, particulars(Texts.of_strings([text]), 4, 4), strict=True):
+            assert sketches.values[place].tolist() == alone.values[0].tolist()
+
+
 def test_exceptions_are_what_the_dictionary_calls_places() -> None:
     """Each is known as a place, once, and is none of the additional names: otherwise it would do nothing, or harm."""
     folder = Path(places.__file__).parent

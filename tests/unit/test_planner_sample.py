@@ -32,6 +32,14 @@ def test_a_cut_copy_keeps_the_share_in_whole_sentences_and_in_order(similarity: 
     assert len(copy) / len(_TEXT) == pytest.approx(similarity, abs=0.03)
 
 
+def test_closing_quotes_go_with_their_sentence() -> None:
+    """A cut copy of a dialogue consists of whole sentences: no quotation mark is without its pair."""
+    dialogue = [part for number in range(100, 140) for part in (f"他说：“{number}号线通了！”", f"她记下了{number}。")]
+    copy = cut_copy("".join(dialogue), 0.5, random.Random(1))
+    assert copy
+    assert copy == "".join(sentence for sentence in dialogue if sentence in copy)
+
+
 @pytest.mark.parametrize("similarity", [0.5, 0.8, 0.95])
 def test_a_padded_copy_holds_the_text_and_as_much_else_as_is_left(similarity: float) -> None:
     """All sentences are in the copy, in order, and make up the requested share of it."""

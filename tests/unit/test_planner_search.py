@@ -15,10 +15,12 @@ from stream_dedup.planner import (
     UnreachableError,
     cheapest,
     copies_of,
+    costs,
     expectation_of,
 )
-from stream_dedup.planner.costs import HELD_WINDOWS
+from stream_dedup.planner.costs import HELD_WINDOWS, Space, entry_bytes, microseconds, space_of, weighed
 from stream_dedup.planner.expect import kept_share, recalls
+from stream_dedup.planner.lists import runs_of
 from stream_dedup.settings import Settings, load_settings
 
 MODEL = Model(copies_of(0.8), STRANGERS, Traffic(1e6, 0.55), Settings())
@@ -82,6 +84,72 @@ def test_memory_holds_all_posting_lists() -> None:
     assert less.lists > less.filters == all_of_it.filters
 
 
+def test_memory_and_disk_hold_what_the_settings_and_the_traffic_say() -> None:
+    """A larger block cache takes its size; a copy has records on disk, and in reserve an entry there too."""
+    plan, traffic, settings = USUAL.plan, Traffic(1e6, 0.5), MODEL.settings
+    before = space_of(plan, traffic, settings)
+    roomy = load_settings(flags=[f"state.cache_bytes={settings.state.cache_bytes + 10**9}"])
+    assert space_of(plan, traffic, roomy).memory - before.memory == pytest.approx(1e9)
+    reserved = space_of(plan, replace(traffic, reserve_share=0.2), settings)
+    assert reserved.memory == before.memory
+    assert 1 < (reserved.disk - before.disk) / (HELD_WINDOWS * 2e5 * entry_bytes(settings)) < 1.1
+    copies = space_of(plan, Traffic(2e6, 0.25), settings)
+    assert (copies.memory, copies.tables) == (before.memory, before.tables)
+    assert 0 < copies.disk - before.disk < HELD_WINDOWS * 1e6 * entry_bytes(settings)
+
+
+@pytest.mark.parametrize(
+    ("price", "times"),
+    [
+        ("_ARTICLE_US", 1),
+        ("_PROBE_US", 300),
+        ("_ASK_US", 300 * 7),
+        ("_KEY_US", 50),
+        ("_BLOCK_US", 40),
+        ("_POSTING_US", 30),
+        ("_ENTRY_US", 2),
+        ("_INSERT_US", 8),
+    ],
+)
+def test_each_step_is_paid_as_often_as_it_is_taken(price: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a microsecond more for each, the time grows by how many there are; each run is asked for each probe."""
+
+    def time_us() -> float:
+        return microseconds(tables=8, probes=300, runs=7, keys=50, blocks=40, postings=30, candidates=2)
+
+    before = time_us()
+    monkeypatch.setattr(costs, price, getattr(costs, price) + 1)
+    assert time_us() - before == pytest.approx(times)
+
+
+def test_time_memory_and_disk_are_weighed_by_their_rent() -> None:
+    """A core, which judges an article in 450 us, costs as much as 8 GB of memory or 250 GB of disk."""
+    memory, disk = Space(0, 0, 8e9, 0, 0), Space(0, 0, 0, 0, 250e9)
+    assert weighed(450, Space(0, 0, 0, 0, 0)) == pytest.approx(weighed(0, memory)) == pytest.approx(weighed(0, disk))
+
+
+def test_time_is_taken_for_new_articles_alone() -> None:
+    """Of the stream, 55% are new; the others are proved to be copies before the tables are looked up."""
+    expected = expectation_of(USUAL, MODEL)
+    assert expected.cost - weighed(0.0, expected.space) == pytest.approx(0.55 * expected.time_us)
+
+
+def test_time_is_that_of_all_probes_in_all_runs() -> None:
+    """Each of 8 tables is probed 128 times, and each run asked; the tables take up all that an entry is said to."""
+    expected, entries = expectation_of(USUAL, MODEL), MODEL.traffic.entries
+    runs = sum(count for _, count in runs_of(entries))
+    read = (expected.keys, expected.blocks, expected.postings, expected.candidates)
+    assert expected.time_us == pytest.approx(microseconds(8, 8 * 128, runs, *read))
+    assert expected.disk_per_entry * entries == pytest.approx(expected.space.tables)
+
+
+def test_each_key_that_a_run_holds_is_read_from_a_block() -> None:
+    """With one article per commit, hardly two keys share a block; a table's own key may be in no run."""
+    alone = replace(MODEL, settings=load_settings(flags=["commit.articles=1"]))
+    expected, runs = expectation_of(USUAL, alone), sum(count for _, count in runs_of(MODEL.traffic.entries))
+    assert 0.95 * (expected.keys - 8) <= expected.blocks <= runs * expected.keys
+
+
 def test_an_article_s_own_keys_are_always_looked_up() -> None:
     """With one entry in the index, only each table's own key remains to be looked up, and no block is read."""
     alone = expectation_of(USUAL, replace(MODEL, traffic=Traffic(0.5, 1.0)))
@@ -103,6 +171,7 @@ def test_lists_that_are_cut_lose_originals() -> None:
     crowded = replace(even, traffic=Traffic(entries / HELD_WINDOWS, 1.0))
     assert kept_share(16, crowded) == pytest.approx(1 / 32)
     assert kept_share(24, even) == 1
+    assert recalls(8, 16, 64, crowded)[14] == pytest.approx(recalls(8, 16, 64, even)[14] / 32)
 
 
 def test_limits_are_kept() -> None:
@@ -119,7 +188,7 @@ def test_a_recall_out_of_reach_is_refused_with_the_best() -> None:
     with pytest.raises(UnreachableError, match=r"0\.99999 cannot be reached: the best of all settings") as refused:
         cheapest(0.99999, replace(MODEL, copies=copies_of(0.5)), Limits())
     assert refused.value.best is not None
-    assert refused.value.best.recall < 0.99999
+    assert recalls(32, 18, 4096, replace(MODEL, copies=copies_of(0.5)))[-1] <= refused.value.best.recall < 0.99999
 
 
 def test_limits_are_told_of_where_there_are_any() -> None:

@@ -9,27 +9,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from stream_dedup.article import Relation, Source, VerdictReason
+from stream_dedup.article import Announcement, Relation, Source, VerdictReason
 from stream_dedup.ask.answers import (
+    ArticleAnswer,
     ClusterAnswer,
+    FileAnswer,
     KeysAnswer,
     LinkAnswer,
     MeasuresAnswer,
     MemberAnswer,
     MessageLocation,
+    ReasonAnswer,
+    ShadowAnswer,
     SimilarAnswer,
     SimilarAnswers,
     SourceAnswer,
+    StatusAnswer,
+    TextAnswer,
     TimelineInterval,
     WordAnswer,
 )
 from stream_dedup.ask.decisions import DecisionAnswer
 from stream_dedup.ask.disagreements import DisagreementAnswer, SideAnswer
-from stream_dedup.rendering.answers import bar, cluster_shown, similar_shown
+from stream_dedup.planner import STRANGERS, Expectation, Model, Shape, Traffic, copies_of
+from stream_dedup.planner.costs import Space
+from stream_dedup.rendering.answers import article_shown, bar, cluster_shown, similar_shown, status_shown
 from stream_dedup.rendering.decision import decision_line, disagreement_line
 from stream_dedup.rendering.differences import Piece, Side, differences, shortened
 from stream_dedup.rendering.plain import escape_control, fitted
-from stream_dedup.rendering.reason import differences_shown, measures_shown
+from stream_dedup.rendering.plan import plan_shown
+from stream_dedup.rendering.reason import differences_shown, measures_shown, reason_shown
+from stream_dedup.settings import Settings
 from stream_dedup.text.normal import Normaliser
 
 _TEXTS = st.text("一二三四。！\nab ", max_size=60)
@@ -47,6 +57,15 @@ def _printed(shown: RenderableType, width: int = 160) -> str:
     console.print(shown)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
+
+
+def _facts(shown: RenderableType) -> dict[str, list[str]]:
+    """Return what is printed as names with the lines of their values."""
+    told: dict[str, list[str]] = {}
+    for line in filter(str.strip, _printed(shown).splitlines()):
+        name, _, value = line.partition("  ")
+        told.setdefault(name or next(reversed(told)), []).append(" ".join(value.split()))
+    return told
 
 
 def _of(pieces: list[Piece], side: Side) -> str:
@@ -244,6 +263,42 @@ def _cluster(source: str) -> ClusterAnswer:
     )
 
 
+def test_cluster_tells_its_copies_and_sources() -> None:
+    """The twelve busiest sources are named; those after them, and those that the cluster does not name, are others."""
+    sources = [SourceAnswer(source=f"s{n}" if n else "", articles=20 - n) for n in range(14)]
+    counts = {"copies": 1_205, "known": 3, "scope": "tenant", "sources": sources, "other_sources_articles": 5}
+    told = _facts(cluster_shown(_cluster("").model_copy(update=counts)))
+    named = ", ".join(f"s{n} {20 - n}" for n in range(1, 12))
+    assert (told["sources"], told["copies"]) == ([f"unknown 20, {named}, others {8 + 7 + 5}"], ["1,205"])
+    assert told["scope"] == ["tenant"]
+    assert "others" not in _facts(cluster_shown(_cluster("")))["sources"][0]
+
+
+def test_rows_of_a_cluster_tell_who_is_canonical_and_what_is_lost() -> None:
+    """A copy may be canonical, an original may be known no longer, and undated articles have their time of arrival."""
+    cluster = _cluster("晚报")
+    first, second, third = cluster.members
+    assert second.link is not None
+    members = [
+        first.model_copy(update={"canonical": False, "received_at": "2026-10-15T19:00:00.000Z"}),
+        second.model_copy(update={"canonical": True, "link": second.link.model_copy(update={"matched": None})}),
+        third.model_copy(update={"published_at": None, "received_at": "2026-10-15T20:00:00.000Z"}),
+    ]
+    lines = _printed(cluster_shown(cluster.model_copy(update={"members": members}))).splitlines()
+    rows = [" ".join(line.split()) for line in lines if " 18:53:47 " in line or " 20:00:00 " in line]
+    assert rows == [
+        "2026-10-15 18:53:47 n-1 Reuters",
+        "2026-10-15 18:53:47 第二篇 晚报 near, canonical 0.90 1.00 3 landmark no longer known",
+        "2026-10-15 20:00:00 mixed-混合-3 晚报 near 0.90 1.00 3 landmark n-1",
+    ]
+
+
+def test_timeline_counts_articles_and_sources() -> None:
+    """A row has the beginning of the interval, the articles in it and their sources."""
+    (row,) = (line for line in _printed(cluster_shown(_cluster("晚报"))).splitlines() if "18:53 " in line)
+    assert row.split()[:4] == ["2026-10-15", "18:53", "3", "2"]
+
+
 def test_times_of_a_cluster_are_shown_if_they_are_known() -> None:
     """Articles without dates, from files, have none."""
     cluster = _cluster("雁南都市报")
@@ -356,6 +411,115 @@ def _measures(fingerprints: tuple[str, str]) -> MeasuresAnswer:
     )
 
 
+def test_measures_are_told_with_their_names() -> None:
+    """Each number stands beside what it is; a word that a text lacks has no weight in it."""
+    measures = _measures(("0" * 16, "f" * 16)).model_copy(
+        update={
+            "keys": KeysAnswer(content=True, landmarks=3, table_keys=1),
+            "differing_words": [WordAnswer(word="夜市", weights=(1.5, 0.0))],
+        }
+    )
+    lines = [" ".join(line.split()) for line in _printed(measures_shown(measures, ("a", "b"))).splitlines()]
+    assert lines[0] == "near most n-grams are in both"
+    assert {
+        "Jaccard 0.5000 of 40 and 41 n-grams",
+        "containment 0.7000",
+        "cosine 0.9000 of the bit sums",
+        "Hamming 5 bits [] with the weights of IDF epoch 0",
+        "shared keys 3 landmarks, 1 table keys, content",
+    } < set(lines)
+    shared, _, differing = " ".join(lines).partition("heaviest differing words")
+    assert ("国家统计局 2.1000 2.2000" in shared, differing.split()[-2:]) == (True, ["夜市", "1.5000"])
+    other = measures.model_copy(update={"relation": None, "keys": KeysAnswer(content=False, landmarks=0, table_keys=0)})
+    shown = _printed(measures_shown(other, ("a", "b")))
+    assert shown.startswith("not a copy  most n-grams")
+    assert "content" not in next(line for line in shown.splitlines() if "shared keys" in line)
+
+
+@pytest.mark.parametrize("revised", [False, True])
+def test_reason_tells_both_texts_and_what_was_decided(revised: bool) -> None:  # noqa: FBT001  # parametrized
+    """Each text has its own lines, and it is said whether the second has changed since the decision."""
+    first, second = (
+        TextAnswer(
+            id=name,
+            title=f"{name}的标题",
+            body=f"{name}的正文。",
+            source=f"{name}报",
+            url=f"https://{name}.example/",
+            published_at=f"2026-10-1{number}T08:00:00.000Z",
+            message=MessageLocation(topic="in", partition=number, offset=7),
+        )
+        for number, name in enumerate(("甲", "乙"), 1)
+    )
+    link = _cluster("").members[1].link
+    assert link is not None
+    link = link.model_copy(update={"stream_time": "2026-10-16T09:00:00.000Z"})
+    measures = _measures(("0" * 16, "0" * 16)).model_dump()
+    reason = ReasonAnswer(first=first, second=second, decided=link, revised=revised, **measures)
+    told = _facts(reason_shown(reason, _NORMAL, marks=True))
+    assert [told[name] for name in ("first", "second", "title")] == [["甲"], ["乙"], ["甲的标题", "乙的标题"]]
+    assert told["message"] == ["in, partition 1, offset 7", "in, partition 2, offset 7"]
+    assert told["published"] == ["2026-10-11 08:00:00 UTC", "2026-10-12 08:00:00 UTC"]
+    assert (told["source"], told["URL"]) == (["甲报", "乙报"], ["https://甲.example/", "https://乙.example/"])
+    assert told["decided"] == [
+        "near, Jaccard 0.90, containment 1.00, Hamming 3, found by landmark, IDF epoch 2",
+    ]
+    assert told["stream's time"] == ["2026-10-16 09:00:00 UTC"]
+    assert ("since then" in told) is revised
+    alone = _facts(reason_shown(reason.model_copy(update={"decided": None}), _NORMAL, marks=True))
+    assert alone["decided"] == ["no link from the first to the second"]
+    assert "stream's time" not in alone
+
+
+_OUTPUT = MessageLocation(topic="out", partition=0, offset=0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"decision": "unique", "title": "夜市开张"}, "unique n-7 石桥网 夜市开张"),
+        (
+            {"decision": "unique", "scope": "tenant", "title": "夜市", "relation": "near", "matched": "n-1"},
+            "unique tenant/n-7 石桥网 near of n-1: 夜市",
+        ),
+        (
+            {"decision": "duplicate", "relation": "near", "duplicate_of": "n-1", "matched": "n-1", "hamming": 0},
+            "near n-7 石桥网 of n-1: Hamming 0, landmark",
+        ),
+        (
+            {
+                "decision": "duplicate",
+                "relation": "contained",
+                "duplicate_of": "n-1",
+                "matched": "n-3",
+                "jaccard": 0.504,
+                "containment": 0.996,
+                "hamming": 12,
+            },
+            "contained n-7 石桥网 of n-1, matched n-3: Jaccard 0.50, containment 1.00, Hamming 12, landmark",
+        ),
+        (
+            {"decision": "announcement", "relation": Announcement.SUCCESSION, "duplicate_of": "n-9"},
+            "succession n-7 石桥网 canonical article now n-9",
+        ),
+        (
+            {"decision": "announcement", "relation": Announcement.WITHDRAWN},
+            "withdrawn n-7 石桥网 nothing is left of its cluster",
+        ),
+        (
+            {"decision": "dead", "id": None, "reason": "wrong_type", "detail": "UndecodableError: id: not a string"},
+            "dead no key 石桥网 wrong_type: id: not a string",
+        ),
+        ({"decision": "unique", "id": "x" * 40, "title": "夜市"}, f"unique {'x' * 40} 石桥网 夜市"),
+    ],
+)
+def test_decision_is_told_on_one_line(fields: dict[str, object], line: str) -> None:
+    """It has the time, what was decided, on which article, of which source, and why; an id is never cut."""
+    known = {"id": "n-7", "source": "石桥网", "decided_at": "2026-11-23T01:18:40.625Z", "candidate_source": "landmark"}
+    decision = DecisionAnswer.model_validate({**known, "output": _OUTPUT, **fields})
+    assert " ".join(decision_line(decision).plain.split()) == f"01:18:40 {line}"
+
+
 def test_disagreement_is_told_with_both_decisions() -> None:
     """It shows the kind, the article, the decision in force and the shadow's, with the numbers of a link."""
     unique = dict.fromkeys(SideAnswer.model_fields) | {"decision": "unique"}
@@ -366,6 +530,177 @@ def test_disagreement_is_told_with_both_decisions() -> None:
     one = DisagreementAnswer.model_validate({**told, **sides, "message": None, "output": place})
     shown = " ".join(disagreement_line(one).plain.split())
     assert shown == "01:18:40 duplicate n-17 石桥网 in force unique; shadow near of n-3 (Jaccard 0.51, Hamming 3)"
+    beside = one.model_copy(update={"live": one.shadow.model_copy(update={"decision": "unique"})})
+    assert "in force unique, near of n-3 (Jaccard" in disagreement_line(beside).plain
+
+
+_STATUS = StatusAnswer(
+    version="1.2.3",
+    directory="/state",
+    of_files=False,
+    running=True,
+    ready=True,
+    not_ready="",
+    steps=1_234,
+    articles_judged=56_789,
+    entries=4_321,
+    unseen_entries=5,
+    idf_epoch=3,
+    stream_time="2026-10-15T18:53:47Z",
+    window_since="2026-10-01T18:53:47Z",
+    input=[
+        MessageLocation(topic="in", partition=0, offset=7),
+        MessageLocation(topic="in", partition=1, offset=1_500),
+    ],
+    files=[],
+    decisions={"near": 30, "exact": 20, "new": 50},
+    duplicates=50,
+    shadow=ShadowAnswer(judging=True, articles=200, disagreements={"duplicate": 3, "original": 7}),
+    consumer_lag=0,
+    rate=1_234.56,
+)
+
+
+def test_status_tells_each_figure_with_its_name() -> None:
+    """Shares are of the decisions since the service started; those of a shadow are of what it has judged itself."""
+    assert _facts(status_shown(_STATUS)) == {
+        "service": ["running, version 1.2.3"],
+        "state": ["/state"],
+        "articles judged": ["56,789"],
+        "rate": ["1,234.6 articles/s"],
+        "decisions": ["new 50 50.0%", "near 30 30.0%", "exact 20 20.0%"],
+        "shadow": ["running", "10 of 200 articles decided differently", "original 7 3.5%", "duplicate 3 1.5%"],
+        "waiting messages": ["0"],
+        "stream's time": ["2026-10-15 18:53:47 UTC"],
+        "remembered since": ["2026-10-01 18:53:47 UTC"],
+        "entries": ["4,321"],
+        "steps": ["1,234"],
+        "IDF epoch": ["3"],
+        "next to read": ["in, partition 0, offset 7", "in, partition 1, offset 1,500"],
+    }
+
+
+def test_status_leaves_out_what_is_unknown() -> None:
+    """A service that does not answer tells neither decisions nor waiting messages; files have the lines they read."""
+    unknown: dict[str, object] = {
+        "rate": None,
+        "consumer_lag": None,
+        "shadow": None,
+        "decisions": {},
+        "running": False,
+        "input": [],
+    }
+    files = [
+        FileAnswer(results="out", finished=finished, file=f"{name}.jsonl", lines=lines)
+        for name, lines, finished in (("a", 1, True), ("b", 2_000, False))
+    ]
+    told = _facts(status_shown(_STATUS.model_copy(update={**unknown, "files": files})))
+    assert not {"rate", "waiting messages", "shadow", "decisions", "next to read"} & told.keys()
+    assert told["files"] == [
+        "a.jsonl, 1 line, the run is finished",
+        "b.jsonl, 2,000 lines, the run is not finished",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("known", "service"),
+    [
+        ({"running": False}, "does not answer, version 1.2.3"),
+        ({"not_ready": "waiting for partitions"}, "not ready, waiting for partitions, version 1.2.3"),
+    ],
+)
+def test_status_tells_of_a_service_that_does_not_run_or_is_not_ready(known: dict[str, object], service: str) -> None:
+    """A service that is not ready says why, and a shadow that is not judging may have failed."""
+    assert _facts(status_shown(_STATUS.model_copy(update=known)))["service"] == [service]
+    shadow = ShadowAnswer(judging=False, articles=0, disagreements={})
+    told = _facts(status_shown(_STATUS.model_copy(update={"shadow": shadow})))["shadow"]
+    assert told[0].startswith("not running: ")
+    assert told[1:] == ["0 of 0 articles decided differently"]
+
+
+def test_article_tells_each_fact_with_its_name() -> None:
+    """Times, texts and positions are the article's own, and a copy names its original as long as that is known."""
+    link = _cluster("").members[1].link
+    article = ArticleAnswer(
+        id="n-2",
+        scope="tenant",
+        decision="duplicate",
+        relation=Relation.NEAR,
+        cluster=1_000,
+        canonical="n-9",
+        link=link,
+        source="晚报",
+        published_at="2026-10-15T18:53:47.000Z",
+        received_at="2026-10-16T01:02:03.000Z",
+        stream_time="2026-10-16T04:05:06.000Z",
+        characters=1_234,
+        texts=2,
+        message=MessageLocation(topic="in", partition=4, offset=18),
+    )
+    told = _facts(article_shown(article))
+    assert told == {
+        "article": ["n-2"],
+        "scope": ["tenant"],
+        "decision": ["duplicate: near"],
+        "canonical": ["n-9"],
+        "cluster": ["1000"],
+        "copy of": ["n-1"],
+        "because": ["near, Jaccard 0.90, containment 1.00, Hamming 3, found by landmark, IDF epoch 2"],
+        "source": ["晚报"],
+        "published": ["2026-10-15 18:53:47 UTC"],
+        "received": ["2026-10-16 01:02:03 UTC"],
+        "stream's time": ["2026-10-16 04:05:06 UTC"],
+        "characters": ["1,234"],
+        "texts seen": ["2"],
+        "message": ["in, partition 4, offset 18"],
+    }
+    assert link is not None
+    lost = article.model_copy(update={"link": link.model_copy(update={"matched": None})})
+    assert _facts(article_shown(lost))["copy of"] == ["an article that is no longer known"]
+    first = {"decision": "unique", "relation": None, "canonical": "n-2", "link": None, "message": None, "scope": ""}
+    alone = _facts(article_shown(article.model_copy(update=first)))
+    assert (alone["decision"], alone["canonical"]) == (["unique"], ["itself"])
+    assert told.keys() - alone.keys() == {"scope", "copy of", "because", "message"}
+
+
+def test_plan_tells_each_figure_beside_that_of_now() -> None:
+    """Bytes have the unit that suits them, times are in milliseconds, and tables that are off have no settings."""
+    space = Space(filters=1.5e9, lists=2.5e9, memory=3.5e9, tables=4.5e12, disk=5.5e12)
+    planned = Expectation(
+        Shape(6, 22, 96, 14),
+        recall=0.91234,
+        keys=1_234.4,
+        blocks=567.4,
+        postings=8_901.4,
+        candidates=23.45,
+        space=space,
+        disk_per_entry=678.4,
+        time_us=9_870,
+        cost=0,
+    )
+    off = Space(filters=0, lists=2.5e6, memory=3.5e6, tables=0, disk=5.5e8)
+    now = Expectation(Shape(0, 0, 0, 0), 0.0, 0.0, 0.0, 0.0, 0.0, off, 0.0, 0.0, 0.0)
+    model = Model(copies_of(0.8), STRANGERS, Traffic(1e6, 0.4), Settings())
+    lines = _printed(plan_shown(planned, now, model)).splitlines()
+    assert [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line] == [
+        ["tables x prefix bits", "6 x 22", "off"],
+        ["probes per table", "96", ""],
+        ["maximum distance", "14", ""],
+        ["distance that exact keys always find", "1", ""],
+        ["recall of the tables", "0.9123", "0.0000"],
+        ["keys looked up per article", "1,234", "0"],
+        ["blocks read per article", "567", "0"],
+        ["postings read per article", "8,901", "0"],
+        ["candidates per article", "23.4", "0.0"],
+        ["time in the tables per article", "9.87 ms", "0.00 ms"],
+        ["filters of the tables in memory", "1.5 GB", "0.0 kB"],
+        ["posting lists in memory", "2.5 GB", "2.5 MB"],
+        ["memory of the process", "3.5 GB", "3.5 MB"],
+        ["tables on disk per indexed article", "678 B", "0 B"],
+        ["tables on disk", "4.5 TB", "0.0 kB"],
+        ["state on disk", "5.5 TB", "550.0 MB"],
+    ]
+    assert lines[-1] == "600,000 entries at most, with 1,000,000 articles per window"
 
 
 def test_similar_articles_are_in_columns_too() -> None:
@@ -378,7 +713,7 @@ def test_similar_articles_are_in_columns_too() -> None:
             jaccard=0.5,
             containment=0.75,
             hamming=None,
-            canonical=name,
+            canonical="一",
             cluster=1,
             source="晚报",
             published_at=None,
@@ -393,6 +728,8 @@ def test_similar_articles_are_in_columns_too() -> None:
     rows = [line for line in printed.splitlines() if "0.75" in line]
     assert len({_width(row[: row.index("0.75")]) for row in rows}) == 1
     assert "not a copy: too little" in rows[1]
+    assert rows[0].split()[2:4] == ["0.50", "0.75"]
+    assert [row.split()[-1] for row in rows] == ["itself", "一"]
     assert "7 new entries cannot be searched yet" in printed
 
 

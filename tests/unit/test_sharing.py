@@ -1,5 +1,7 @@
 """The minimum number of landmarks that copies share."""
 
+from math import exp, factorial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,6 +45,15 @@ def test_mean_is_what_drawn_copies_share(size: int, other: int, seed: int) -> No
 
 def _landmarks(size: int) -> int:
     return min(max(size // 24, 16), 128, size)
+
+
+@pytest.mark.parametrize(("size", "mean", "least", "missed"), [(240, 6, 2, 1 / 58), (648, 16, 4, 1 / 10_000)])
+def test_hardly_any_copies_share_fewer(size: int, mean: float, least: int, missed: float) -> None:
+    """Of Poisson-distributed numbers with these means, one in 58 is below 2, and one in 10,000 below 4."""
+    longer = 128 * 24
+    assert mean_shared(size, longer, _RULE) == pytest.approx(mean, rel=0.02)
+    assert least_shared(size, longer, _RULE) == least
+    assert sum(exp(-mean) * mean**fewer / factorial(fewer) for fewer in range(least)) == pytest.approx(missed, rel=0.1)
 
 
 @given(_SIZES, _SIZES)

@@ -96,6 +96,11 @@ def test_order_does_not_matter_for_weights_that_binary_fractions_only_approach(
     assert _simhash(terms) == _simhash(sorted(terms))
 
 
+def test_weights_are_rounded_to_the_nearest_unit() -> None:
+    """0.1 is 1,677,721.6 units and 0.2 is 3,355,443.2."""
+    assert _simhash([(0, 0.1)], [(0, 0.2)])[1] == [[-1_677_722] * 64, [-3_355_443] * 64]
+
+
 def test_worked_hamming_distance() -> None:
     """10101 and 00110 differ in 3 bits."""
     assert hamming(0b10101, 0b00110) == 3

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_dedup.article import Article
-from stream_dedup.compiled.hashing import code_points, hash_prefixes, hash_words
+from stream_dedup.compiled.hashing import EMPTY, code_points, hash_end, hash_prefixes, hash_words
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.settings import EngineSettings
 from stream_dedup.text.lexicon import Lexicon, build_lexicon, read_words
@@ -135,6 +135,12 @@ def test_hashes_of_words_are_the_documented_ones(hash_of: Callable[[str], int], 
     """A word's hash is FNV-1a over its code points, finished by splitmix64, and the same on every machine."""
     words = ["", "a", "中国", "👍", *bodies[0].split("，")]
     assert hash_words(words).tolist() == [hash_of(word) for word in words]
+
+
+def test_no_hash_is_what_a_free_slot_of_a_table_holds() -> None:
+    """A value of which the mixing makes that, 0, gets the hash 1."""
+    assert EMPTY == 0
+    assert hash_end(np.uint64(0)) == 1
 
 
 def test_prefixes_have_the_hashes_of_the_words_that_they_are() -> None:

@@ -2,14 +2,17 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import stream_dedup
 from stream_dedup.evaluate.runner import digests
-from stream_dedup.evaluate.runner.digests import data, digest_of_code, sources
+from stream_dedup.evaluate.runner.digests import data, digest_of_code, digest_of_set, sources
+from tests.unit.evaluate.fakes import five
 
 _PACKAGE = Path(stream_dedup.__file__).parent
 _LOADED = """
@@ -97,3 +100,30 @@ def test_all_that_is_loaded_counts() -> None:
     """Python loads no module of the package that is not among the sources."""
     loaded = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True).stdout
     assert {Path(line) for line in loaded.splitlines()} <= sources()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"id": "x"}, {"title": "x"}, {"body": "x"}, {"url": "https://x.example/"}, {"source": "x"}, {"scope": "x"}),
+        {"published_ms": 1},
+    ],
+    ids=str,
+)
+def test_set_of_other_articles_has_another_digest(changed: dict[str, Any]) -> None:
+    """The engine may decide otherwise, whichever field differs."""
+    labelled = five()
+    first, *others = labelled.articles
+    other = replace(first, article=replace(first.article, **changed))
+    assert digest_of_set(replace(labelled, articles=[other, *others])) != digest_of_set(labelled)
+
+
+@pytest.mark.parametrize("changed", [{"cluster": "x"}, {"original": "a1"}, {"kind": "x"}, {"strength": 0.4}], ids=str)
+def test_set_of_other_labels_has_another_digest(changed: dict[str, Any]) -> None:
+    """Each label counts towards a score, and so does each pair that overlaps; the name of the set does not."""
+    labelled = five()
+    other = replace(labelled.articles[2], **changed)
+    articles = [*labelled.articles[:2], other, *labelled.articles[3:]]
+    assert digest_of_set(replace(labelled, articles=articles)) != digest_of_set(labelled)
+    assert digest_of_set(replace(labelled, overlapping=labelled.overlapping[:0])) != digest_of_set(labelled)
+    assert digest_of_set(replace(labelled, name="other")) == digest_of_set(labelled)

@@ -35,6 +35,15 @@ def test_best_threshold_counts_as_well() -> None:
     assert findings_of(evaluation(better, measured(_PRECISE, 0.8, 0.5, best=0.9)))[0].verdict is Verdict.IN_PART
 
 
+def test_numbers_are_those_of_both_algorithms() -> None:
+    """The one that the study found better comes first; each has its own threshold, and the best one."""
+    better, worse = measured(_FULL, 0.9, 0.6, best=0.7), measured(_PRECISE, 0.8, 0.4)
+    assert findings_of(evaluation(better, worse))[0].numbers == (
+        f"{_FULL}: precision 0.9000, recall 0.6000, F1 0.7200 at 0.500; best F1 0.7000 at 0.400",
+        f"{_PRECISE}: precision 0.8000, recall 0.4000, F1 0.5333 at 0.500; best F1 0.5333 at 0.500",
+    )
+
+
 def test_recall_alone() -> None:
     """For the shorter-article variant the study claims only higher recall, so precision does not count."""
     pair = measured("jieba-precise/none/jaccard-shorter", 0.5, 0.9), measured("jieba-precise/none/jaccard", 1.0, 0.7)
@@ -50,13 +59,19 @@ def test_not_checked_without_results() -> None:
 
 @pytest.mark.parametrize(
     ("correlations", "verdict"),
-    [((0.5, 0.6, 0.7, 0.8, 0.9, 0.95), Verdict.HOLDS), ((0.99, 0.6, 0.7, 0.8, 0.9, 0.95), Verdict.NOT)],
+    [
+        ((0.5, 0.6, 0.7, 0.8, 0.9, 0.95), Verdict.HOLDS),
+        ((0.5, 0.6, 0.7, 0.8, 0.96, 0.95), Verdict.HOLDS),
+        ((0.5, 0.6, 0.7, 0.96, 0.9, 0.95), Verdict.NOT),
+        ((0.99, 0.6, 0.7, 0.8, 0.9, 0.95), Verdict.NOT),
+    ],
 )
 def test_peak_of_the_correlation(correlations: tuple[float, ...], verdict: Verdict) -> None:
     """The finding holds if the correlation peaks near K = 7."""
     finding = findings_of(evaluation(experiment=replaced(*correlations)))[-1]
     assert finding.verdict is verdict
     assert f"K = 7: {correlations[5]:.4f}" in finding.numbers[0]
+    assert finding.numbers[0].endswith(f"the highest is at K = {correlations.index(max(correlations)) + 2}")
 
 
 def test_findings_are_checked_with_what_there_is() -> None:

@@ -112,6 +112,7 @@ def test_a_packed_file_is_packed(case: LabelledSet, tmp_path: Path) -> None:
     packed, again, plain = (path.read_bytes() for path in paths)
     assert gzip.decompress(packed) == plain
     assert packed == again
+    assert packed[4:8] == bytes(4)  # RFC 1952: no time, or tomorrow's would differ
 
 
 def test_clusters_of_a_file_are_taken_as_they_are(tmp_path: Path) -> None:
@@ -135,6 +136,14 @@ def test_pairs_of_a_set_are_those_of_its_clusters() -> None:
     assert positives(labelled) == expected
     assert labelled.positive_count() == len(expected)
     assert [one.article.id for one in labelled.firsts()] == [f"{stories.index(one)}" for one in dict.fromkeys(stories)]
+
+
+def test_names_that_differ_only_at_the_end_are_two() -> None:
+    """Even if only by a NUL, which NumPy's strings do not keep."""
+    names = ["a", "a\0", "a"]
+    articles = [LabelledArticle(Article(id=str(n), body="x", scope=name), name) for n, name in enumerate(names)]
+    labelled = LabelledSet("set", articles, np.zeros((0, 2), np.int64))
+    assert labelled.clusters().tolist() == labelled.scopes().tolist() == [0, 1, 0]
 
 
 def test_pairs_make_connected_components(tmp_path: Path) -> None:
@@ -191,6 +200,7 @@ _GOOD = {"id": "a", "body": "正文", "cluster": "x"}
             r"line 2: the id 'a' is already in line 1; ids must be unique",
         ),
         ({"id": "b", "body": "二", "cluster": ["x"]}, r"line 2: cluster is \['x'\], not a string or an integer"),
+        ({"id": "b", "body": "二", "cluster": True}, r"line 2: cluster is True, not a string or an integer"),
         (
             {"id": "b", "body": "二", "cluster": "x", "original": "z"},
             r"line 2: original is 'z', but there is no article",
@@ -238,7 +248,7 @@ def test_a_wrong_line_of_articles_is_named(second: object, message: str, tmp_pat
         ([{"id": "a"}], r"line 1: not a pair; it needs `id` and `repost_of`, or `a` and `b`"),
         (
             [{"id": "b", "repost_of": "a"}, {"id": "b", "repost_of": "c"}],
-            r"line 2: the id 'b' is already labelled in line 1; an article can have only one original",
+            r"line 2: the id 'b' is already labelled in .*truth.jsonl, line 1; an article can have only one original",
         ),
     ],
 )
@@ -247,6 +257,13 @@ def test_a_wrong_pair_is_named(pairs: list[object], message: str, tmp_path: Path
     truth = write_lines(tmp_path / "truth.jsonl", *pairs)
     with pytest.raises(LabelError, match=message):
         read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, [truth])
+
+
+def test_the_other_file_that_labels_an_article_is_named(tmp_path: Path) -> None:
+    """Which of several files has that line, its number alone does not tell."""
+    files = [write_lines(tmp_path / name, {"id": "b", "repost_of": "a"}) for name in ("one.jsonl", "two.jsonl")]
+    with pytest.raises(LabelError, match=r"two.jsonl, line 1: .* already labelled in .*one.jsonl, line 1;"):
+        read_labelled(four_articles(tmp_path / "f.jsonl"), _INPUT, files)
 
 
 def test_what_is_no_json_is_named(tmp_path: Path) -> None:

@@ -83,6 +83,42 @@ def test_what_cannot_be_had_is_refused(name: str, kind: str, strength: float, sa
     assert OPERATORS[name].edit(sample_texts[kind], Random(1), donor, strength) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "body", "share"),
+    [
+        ("drop", "第一句。第二句。\n", 0.1),
+        ("excerpt", "第一句。第二句。\n", 1.0),
+        ("truncate", "第一句。第二句。", 1.0),
+        ("truncate", "\n\n\n第一句。第二句。", 0.2),
+    ],
+)
+def test_cut_that_leaves_all_or_nothing_is_refused(name: str, body: str, share: float, donor: Text) -> None:
+    """A copy that lacks no sentence, or has none, would be counted among those of its strength."""
+    assert OPERATORS[name].edit(Text("", body), Random(1), donor, share) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "donor", "share"),
+    [
+        ("insert", "只有一句。", 1.0),
+        ("merge", "短句一。短句二。", 1.0),
+        ("merge", "这一句话比能加的还长。再来一句，长度就够了。", 0.5),
+    ],
+    ids=["too few sentences", "too short", "first sentence too long"],
+)
+def test_nothing_is_borrowed_where_there_is_too_little(name: str, donor: str, share: float) -> None:
+    """A copy with less from the other article would be counted among those of its strength."""
+    text = Text("", "第一句在这里。第二句在这里。")
+    assert OPERATORS[name].edit(text, Random(1), Text("", donor), share) is None
+
+
+def test_sentence_that_just_fits_is_borrowed() -> None:
+    """Half of eight characters are a sentence of four; the next one does not fit."""
+    merged = edit("merge", Text("", "第一句。第二句。"), Text("", "甲乙丙。丁戊己。"), 0.5).body
+    assert "甲乙丙。" in merged
+    assert "丁" not in merged
+
+
 @given(st.text(alphabet="天地玄黄ab1。！？.!?…”\"' \n", max_size=60))
 def test_sentences_joined_are_the_text(body: str) -> None:
     """Splitting loses nothing and yields no empty sentence."""
@@ -159,6 +195,22 @@ def test_insertion_adds_that_share_of_foreign_sentences(share: float, sample_tex
     added = sum(sentence in foreign for sentence in after)
     assert added == len(after) - own.total()
     assert abs(added - share * own.total()) <= 0.5
+
+
+@pytest.mark.parametrize("name", ["insert", "merge"])
+def test_nothing_is_borrowed_in_another_language(
+    name: str, sample_texts: Texts, donor: Text, english_donor: Text
+) -> None:
+    """No site puts English sentences into a Chinese article, or the reverse."""
+    for kind, other in (("news", english_donor), ("english", donor)):
+        assert OPERATORS[name].edit(sample_texts[kind], Random(1), other, 0.3) is None
+
+
+def test_excerpts_are_from_anywhere_in_the_body(donor: Text) -> None:
+    """Of three sentences, the first two or the last two."""
+    text = Text("", "第一句在这里。第二句在这里。第三句在这里。")
+    found = {edit("excerpt", text, donor, 0.7, seed).body for seed in range(20)}
+    assert found == {"第一句在这里。第二句在这里。", "第二句在这里。第三句在这里。"}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -282,7 +334,9 @@ def test_a_frame_leaves_the_text_whole(name: str, kind: str, sample_texts: Texts
 def test_boilerplate_has_so_many_lines(lines: int, sample_texts: Texts, donor: Text) -> None:
     """The strength is the number of lines around the body."""
     text = sample_texts["news"]
-    assert edit("boiler", text, donor, lines).body.count("\n") - text.body.count("\n") == lines
+    copy = edit("boiler", text, donor, lines).body
+    assert copy.count("\n") - text.body.count("\n") == lines
+    assert copy.partition(text.body)[0].count("\n") == lines // 3  # a third before it, rounded down
 
 
 def test_another_headline_leaves_the_body(sample_texts: Texts, donor: Text) -> None:
@@ -292,6 +346,22 @@ def test_another_headline_leaves_the_body(sample_texts: Texts, donor: Text) -> N
     assert copy.body == text.body
     assert copy.title != text.title
     assert text.title in edit("original-title", text, donor).body
+
+
+def test_headline_is_never_replaced_by_itself(donor: Text) -> None:
+    """Some headlines are made of the beginning of the body alone: an article that has such a one has no copy then."""
+    text = Text("图书馆今天开放", "图书馆今天开放。首日接待读者一万人次。")
+    copies = [OPERATORS["retitle"].edit(text, Random(seed), donor, STRENGTHLESS) for seed in range(40)]
+    assert None in copies
+    assert text.title not in {copy.title for copy in copies if copy}
+
+
+def test_line_with_the_old_headline_is_on_either_side_of_the_body(sample_texts: Texts, donor: Text) -> None:
+    """The copy has another headline, and the line comes first or last."""
+    text = sample_texts["news"]
+    copies = [edit("original-title", text, donor, seed=seed) for seed in range(20)]
+    assert all(copy.title != text.title for copy in copies)
+    assert {copy.body.startswith(text.body) for copy in copies} == {True, False}
 
 
 def test_a_chain_is_written_as_weibo_writes_it(sample_texts: Texts, donor: Text) -> None:
@@ -315,6 +385,9 @@ def test_a_headline_is_made_of_whole_clauses() -> None:
     """A long first sentence is cut at a clause; a short one is used without its full stop."""
     assert lead("图书馆今天开放。明天闭馆。") == "图书馆今天开放"
     assert lead("图" * 30 + "，" + "书" * 30 + "。") == "图" * 30
+    assert lead("图" * 60 + "。") == "图" * 40
+    assert lead("图" * 20 + "，" + "书" * 19) == "图" * 20 + "，" + "书" * 19
+    assert lead("：" + "图" * 60) == "图" * 39
 
 
 def test_the_pools_are_wide_enough() -> None:

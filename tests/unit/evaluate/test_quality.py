@@ -271,6 +271,14 @@ def test_stable_range_is_that_of_nearly_the_best_f1() -> None:
     assert stability.mean_f1 == pytest.approx(0.3 * 6 / 8 + 0.5, abs=0.001)
 
 
+def test_nearly_the_best_is_a_twentieth_less() -> None:
+    """Of ten pairs of copies, all found, one wrong pair leaves an F1 of 20/21 > 0.95, and two 20/22 < 0.95."""
+    copies = {(place, place + 1): 0.8 for place in range(0, 20, 2)}
+    block = _similarities(20, {**copies, (1, 2): 0.5, (3, 4): 0.3})
+    stability = _judged(_truth([place // 2 for place in range(20)]), block, 0.5).swept.stability
+    assert (stability.lowest, stability.highest) == pytest.approx((0.3, 0.8), abs=2 / BINS)
+
+
 def test_curve_goes_from_0_to_1_in_hundredths() -> None:
     """The curve has 101 scores; at 0 every pair is found."""
     curve = _judged(_truth([0, 0, 1]), _similarities(3, {(0, 1): 0.5}), 0.5).swept.curve

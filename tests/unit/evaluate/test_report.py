@@ -5,20 +5,30 @@ import io
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import pytest
 from rich.console import Console
 
 from stream_dedup.evaluate.findings import findings_of
+from stream_dedup.evaluate.report.catalogue import algorithms_table as selection_table
 from stream_dedup.evaluate.report.choice import best_of_families, lines_by_family
 from stream_dedup.evaluate.report.files import PAGE, write_files
 from stream_dedup.evaluate.report.markdown import write_markdown
 from stream_dedup.evaluate.report.page import page_of
 from stream_dedup.evaluate.report.plots import plots_of
-from stream_dedup.evaluate.report.tables import algorithms_table, kinds_table, replaced_table, shown
+from stream_dedup.evaluate.report.tables import (
+    algorithms_table,
+    kinds_table,
+    replaced_table,
+    shown,
+    sweep_table,
+    unmeasured_table,
+)
 from stream_dedup.evaluate.report.terminal import findings_on_terminal, tables_on_terminal
 from stream_dedup.evaluate.results import AlgorithmWithoutResult, Evaluation, KindCount, ReplacementExperiment
+from stream_dedup.evaluate.selection import WantedPatterns, selected
 from tests.unit.evaluate.made import evaluation, measured, replaced
 
 _FAILED = AlgorithmWithoutResult(measured("x/y/z").named, "KeyError: '<script>|'", failed=True)
@@ -51,6 +61,65 @@ def test_table_has_every_number(whole: Evaluation) -> None:
     best = {"best F1": 0.65, "best at": 0.4, "width": 0.2, "P slope": 1.5, "R slope": 1.25}
     cost = {"words s": 1.0, "features s": 0.25, "compare s": 0.125, "candidates": 12.5}
     assert row == {"algorithm": "seg/none/cosine"} | own | best | cost
+
+
+def test_title_counts_articles_and_pairs(whole: Evaluation) -> None:
+    """Not stories, and not the pairs that overlap."""
+    assert algorithms_table(whole).title == "新闻 <b>: 1,234 articles, 300 pairs of copies"
+
+
+def test_recall_by_edit_is_that_at_the_best_threshold() -> None:
+    """Not at the algorithm's own, at which it may have found fewer copies."""
+    one = measured("seg/none/cosine", best=0.9)
+    assert one.swept is not None
+    fewer = tuple(replace(kind, found=1, recall=1 / kind.pairs) for kind in one.given.kinds)
+    table = kinds_table(evaluation(replace(one, given=replace(one.given, kinds=fewer))), ["seg/none/cosine"])
+    assert [row[-1] for row in table.rows] == [0.9, 1.0]
+
+
+def test_sweep_has_every_threshold(whole: Evaluation) -> None:
+    """An algorithm has a row for each threshold of its curve, a configuration of the engine one for its own."""
+    rows = sweep_table(whole).rows
+    assert [row for row in rows if row[0] == "engine/threshold-0.3"] == [
+        ("engine/threshold-0.3", 0.5, 0.9, 0.99, pytest.approx(2 * 0.9 * 0.99 / 1.89))
+    ]
+    swept = [row for row in rows if row[0] == "seg/none/cosine"]
+    assert [row[1:4] for row in swept] == [(step / 100, 1.0, 1 - step / 100) for step in range(101)]
+
+
+def test_experiment_has_a_row_a_share_and_the_correlations(whole: Evaluation) -> None:
+    """Each K has a column; the title has the number of texts and their length."""
+    table = replaced_table(whole)
+    assert table is not None
+    assert table.title == "Similarity with characters replaced: 3 texts of 10,000 characters"
+    assert [column.heading for column in table.columns] == ["replaced", *(f"K = {k}" for k in range(2, 8))]
+    assert [list(row) for row in table.rows] == [
+        ["5%", *[0.9] * 6],
+        ["50%", *[0.5] * 6],
+        ["95%", *[0.1] * 6],
+        ["correlation", 0.9, 0.8, 0.7, 0.6, 0.5, 0.4],
+    ]
+
+
+def test_what_has_failed_is_told_from_what_is_missing() -> None:
+    """Only the first is a fault of the program."""
+    rows = unmeasured_table(evaluation(unmeasured=(_FAILED, replace(_FAILED, reason="no model", failed=False)))).rows
+    assert [row[1:] for row in rows] == [("failed", "KeyError: '<script>|'"), ("not available", "no model")]
+
+
+def test_selection_tells_what_is_slow_or_missing() -> None:
+    """Of an algorithm, its segmenter counts."""
+    names = ("rjieba/none/jaccard", "chars/5-grams/jaccard", "hanlp-nshort/none/jaccard", "hanlp-crf/none/jaccard")
+    selection = selected(WantedPatterns(names))
+    missing = {"hanlp-crf": "no model", "hanlp-nshort": None}
+    cutters = {
+        name: SimpleNamespace(slow=one.slow, missing=lambda name=name: missing.get(name))
+        for name, one in selection.segmenters.items()
+    }
+    table = selection_table(replace(selection, segmenters=cutters))
+    assert {row[0]: row[2] for row in table.rows} == dict(
+        zip(names, ("available", "available", "available, slow", "no model"), strict=True)
+    )
 
 
 def test_recall_by_edit_has_a_column_an_algorithm(whole: Evaluation) -> None:
@@ -131,12 +200,32 @@ def test_plots_show_the_best_few(whole: Evaluation) -> None:
     ]
 
 
+def test_best_of_the_engine_are_the_settings_of_the_user() -> None:
+    """Other configurations may have a higher F1; of the other families the best is shown, the best family first."""
+    results = [
+        measured("engine/threshold-0.3", 0.99, 0.99, swept=False),
+        measured("seg/none/cosine", 0.9, 0.9),
+        measured("other/none/cosine", 0.8, 0.8),
+        measured("engine/default", 0.7, 0.7, swept=False),
+        measured("seg/none/jaccard", 0.5, 0.5),
+    ]
+    best = best_of_families(evaluation(*results))
+    assert [one.named.name for one in best] == ["seg/none/cosine", "engine/default", "seg/none/jaccard"]
+    assert lines_by_family(evaluation(*results)).keys() == {"cosine", "jaccard"}  # one threshold makes no line
+
+
 def test_markdown_has_tables_and_plots(whole: Evaluation, tmp_path: Path) -> None:
     """Plots are linked as files beside it, and the contents of a cell neither end it nor become HTML."""
     report = write_markdown(whole, tmp_path).read_text(encoding="utf-8")
     for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", report):
         assert (tmp_path / name).is_file()
+    assert report.startswith(
+        "1,234 articles of 1,000 stories, 300 pairs of copies; 5 more pairs overlap and count neither for nor against. "
+        "Made by `stream-dedup evaluate run '<x>.jsonl'`, version 1.2.3."
+    )
     assert "| seg/none/cosine | 0.50 | 0.7000 |" in report
+    assert "| 错字 | 0.05 | 10 | 0.9000 |" in report
+    assert "| 50% | 0.5000 |" in report
     assert r"KeyError: '&lt;script&gt;\|'" in report
     assert "**not checked**" in report
 

@@ -13,7 +13,7 @@ from stream_dedup import Article
 from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.operators import OPERATORS
 from stream_dedup.evaluate.overlap import OVERLAPS_FROM
-from stream_dedup.evaluate.reposts import POST_CHARS, RepostSettings, _Maker, parse_edit, with_reposts
+from stream_dedup.evaluate.reposts import RepostSettings, _Maker, parse_edit, with_reposts
 from stream_dedup.text.normal import Normaliser
 from tests.unit.evaluate.test_overlap import plain_pairs
 
@@ -77,7 +77,7 @@ def test_posts_get_no_edits_of_articles(made: LabelledSet) -> None:
     """A text of up to 140 characters gets no edit meant for articles, nor does a repost of it, which may be longer."""
     by_id = {labelled.article.id: labelled.article for labelled in made.articles}
     for labelled in made.articles:
-        if labelled.original and len(by_id[labelled.cluster].body) <= POST_CHARS:
+        if labelled.original and len(by_id[labelled.cluster].body) <= 140:
             assert OPERATORS[labelled.kind].posts
 
 
@@ -97,6 +97,7 @@ def test_the_share_of_articles_that_get_copies_is_exact(articles: list[Article])
     originals = sum(each.original is None for each in labelled)
     copied = [each.cluster for each in labelled if each.original]
     assert len(copied) == len(set(copied)) == round(0.2 * originals)
+    assert len(with_reposts(articles[:3], RepostSettings(share=0.01, copies=1)).articles) == 4  # one at least
 
 
 def test_overlaps_between_clusters_are_noted_exactly(made: LabelledSet) -> None:
@@ -113,6 +114,19 @@ def test_overlaps_between_clusters_are_noted_exactly(made: LabelledSet) -> None:
         assert plain_pairs(bodies, OVERLAPS_FROM) == [[0, 1]]
 
 
+def test_only_what_exists_is_borrowed_from(articles: list[Article], made: LabelledSet) -> None:
+    """An article that lends sentences to a copy was published before its original, unless that is the first."""
+    times = {article.id: article.published_ms or 0 for article in articles}
+    lent = [
+        (made.articles[lender].article.id, made.articles[copy].cluster)
+        for pair in made.overlapping.tolist()
+        for copy, lender in (pair, pair[::-1])
+        if made.articles[copy].kind in {"insert", "merge"} and made.articles[lender].original is None
+    ]
+    assert len(lent) > 10
+    assert all(times[lender] < times[original] or original == articles[0].id for lender, original in lent)
+
+
 def test_articles_that_overlap_before_any_edit_are_left_out(articles: list[Article]) -> None:
     """An article that occurs under two ids would be an unlabelled copy, so the second is left out."""
     twin = replace(articles[0], id="twin", published_ms=_HOUR_MS * 1_000)
@@ -122,11 +136,13 @@ def test_articles_that_overlap_before_any_edit_are_left_out(articles: list[Artic
 
 
 def test_articles_without_a_time_come_in_their_order(articles: list[Article]) -> None:
-    """Without times, the originals keep the order of the file."""
+    """Without times, the originals keep the order of the file, a minute apart."""
     timeless = [replace(article, published_ms=None) for article in articles]
     labelled = with_reposts(timeless, RepostSettings(share=0.1)).articles
     order = [each.article.id for each in labelled if each.original is None]
     assert order == sorted(order, key=int)
+    times = {each.article.id: each.article.published_ms or 0 for each in labelled if each.original is None}
+    assert len({moment - 60_000 * int(number) for number, moment in times.items()}) == 1
 
 
 def test_a_copy_has_no_url_of_the_original(made: LabelledSet) -> None:
@@ -160,11 +176,12 @@ def test_a_scrap_is_no_copy(least: int, made: bool) -> None:  # noqa: FBT001  # 
 
 @pytest.mark.parametrize("copies", [1.5, 12])
 def test_articles_have_as_many_copies_as_asked_for(copies: float, texts: list[BaseText]) -> None:
-    """On average, though the number of copies of an article is limited."""
+    """On average, though no article has more than five times as many, or twenty if that is more."""
     articles = [Article(f"{number}", text.body, published_ms=number) for number, text in enumerate(texts)]
     maker = _Maker(articles, RepostSettings(share=1, copies=copies))
     counts = [maker._how_many(random.Random(number)) for number in range(3_000)]  # noqa: SLF001  # making them all takes minutes
     assert mean(counts) == pytest.approx(copies, rel=0.05)
+    assert max(counts) <= max(20, 5 * copies)
 
 
 def test_no_copy_is_left_without_a_word() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from stream_dedup.evaluate.labelled import LabelledArticle, LabelledSet
 from stream_dedup.evaluate.labels import read_labelled, write_labelled
 from stream_dedup.evaluate.replaced import ReplacedOptions
 from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
-from stream_dedup.evaluate.results import AlgorithmResult, Evaluation
+from stream_dedup.evaluate.results import AlgorithmResult, Evaluation, KindCount, Seconds
+from stream_dedup.evaluate.runner import jobs as jobs_module
 from stream_dedup.evaluate.runner import run as run_module
+from stream_dedup.evaluate.runner import tasks as tasks_module
 from stream_dedup.evaluate.runner.folder import OtherRunError, kept_evaluation
 from stream_dedup.evaluate.runner.plan import Plan
-from stream_dedup.evaluate.runner.run import evaluate
+from stream_dedup.evaluate.runner.run import evaluate, summary_of
 from stream_dedup.evaluate.runner.tasks import WorkerFiles
 from stream_dedup.evaluate.runner.workers import Job
 from stream_dedup.settings import EngineSettings, FieldSettings, InputSettings
@@ -95,6 +98,26 @@ def test_engine_is_asked_within_scopes(bodies: list[str], tmp_path: Path) -> Non
     plan = _plan(configurations={"engine/default": configurations()["engine/default"]})
     score = evaluate(plan, made, tmp_path, Heard()).measured[0].given.score
     assert (score.precision, score.recall) == (1.0, 1.0)
+
+
+def test_set_is_told_by_its_numbers() -> None:
+    """Stories of two scopes are two, whatever their name; copies are counted by edit and strength."""
+    articles = [*five().articles[:4], _of_scope(five().articles[0], "x")]
+    told = summary_of(replace(five(), articles=articles), "0123")
+    assert (told.name, told.digest, told.articles, told.clusters) == ("five", "0123", 5, 3)
+    assert (told.pairs, told.overlapping) == (3, 1)
+    assert told.kinds == (KindCount("cut", 0.5, 1), KindCount("punct", None, 1))
+
+
+def test_seconds_are_those_of_all_parts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that each measured call takes a second of, words take three, features one and comparisons three."""
+    monkeypatch.setattr(tasks_module, "time", SimpleNamespace(process_time=iter(range(100)).__next__))
+    monkeypatch.setattr(jobs_module, "_CUT_ROWS", 2)
+    monkeypatch.setattr(jobs_module, "_COMPARE_ROWS", 4)
+    monkeypatch.setattr(tasks_module, "_ROWS", 2)
+    tables = Table("words", FIVE, segmenter="letters"), Table("characters", FIVE)
+    seconds = {one.named.name: one.seconds for one in run(_plan(*tables, segmenters={"letters": Letters()})).measured}
+    assert seconds == {"words": Seconds(3, 1, 3), "characters": Seconds(None, 1, 3)}
 
 
 def test_best_threshold_is_looked_for(run: Run) -> None:
