@@ -91,6 +91,7 @@ bench-ask: $(READY) ## How fast the API answers at full load, and what it costs 
 	@$(BIN)/python -m tests.benchmarks.asking --json $(or $(OUT),out/ask.json) $(OF_ARTICLES)
 
 bench-footprint: $(READY) ## Memory and CPU of the service at rest, under a steady load and at full load (ARTICLES=, OUT=)
+	@$(COMPILE)
 	@$(BIN)/python -m tests.benchmarks.footprint --json $(or $(OUT),out/footprint.json) $(OF_ARTICLES)
 
 bench-replay: $(READY) ## How fast a lost state is restored from the changelog
@@ -116,6 +117,7 @@ bench-plan: $(READY) ## The planner's figures beside those of an index of ARTICL
 	@$(BIN)/python -m tests.benchmarks.plan $(OF_ARTICLES) $(if $(FILE),--file $(FILE))
 
 soak: $(READY) ## Constant load and random faults for MINUTES=5, with plots in OUT=
+	@$(COMPILE)
 	@$(BIN)/python -m tests.faults.soak --minutes $(or $(MINUTES),5) $(if $(OUT),--out $(OUT))
 
 lock: $(READY) ## Renew the lock files; what is run has the versions that are tested
