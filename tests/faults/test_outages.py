@@ -20,8 +20,8 @@ from tests.faults.chaos import Replica
 from tests.faults.proxy import BLACK_HOLE, CUT, PASS, Traffic, slow
 from tests.faults.stage import AT_LEAST_ONCE, EXACTLY_ONCE, LONG, OUTAGE_SECONDS, SIZE, SLOW_LINE, Run, Stage
 from tests.stream.messages import Incoming, produce
-from tests.stream.topics import create_topic
-from tests.stream.waiting import wait_until
+from tests.stream.topics import ADMIN_SECONDS, admin_of, create_topic, new_topic
+from tests.stream.waiting import PATIENCE_SECONDS, wait_until
 
 _SILENT_ATTEMPTS = 3  # until the broker can be reached again
 
@@ -156,10 +156,14 @@ def test_question_to_a_silent_group_holds_nobody_up(stage: Stage) -> None:
 def test_ends_of_many_partitions_are_asked_at_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other, those of a slow broker took minutes, in which the group went on without the service."""
     topic, partitions = f"t{uuid4().hex[:12]}", 100
-    create_topic(stage.broker.bootstrap, topic, partitions)
-    produce(stage.broker.bootstrap, topic, [Incoming(b"", partition=3)])
+    admin = admin_of(stage.broker.bootstrap)
+    admin.create_topics([new_topic(topic, partitions)])[topic].result(ADMIN_SECONDS)
     topics = Topics(Settings.model_validate({"kafka": {"bootstrap.servers": stage.proxy.address}}))
     places = [(topic, partition) for partition in range(partitions)]
+    # Its partitions get their leaders one by one: those that have none yet are asked about again.
+    monkeypatch.setattr(topics_, "_ENDS_SECONDS", PATIENCE_SECONDS)
+    assert topics.ends(places) == dict.fromkeys(places, 0)
+    produce(stage.broker.bootstrap, topic, [Incoming(b"", partition=3)])
     monkeypatch.setattr(topics_, "_ENDS_SECONDS", 10.0)
     stage.proxy.set(slow(0.1, 1_000_000))
     assert topics.ends(places) == {place: int(place[1] == 3) for place in places}

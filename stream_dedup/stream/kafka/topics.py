@@ -200,15 +200,24 @@ class Topics:
     def ends(self, places: Collection[Place]) -> dict[Place, int]:
         """Return the offset after the last committed message of each of some partitions, all asked at once.
 
-        There is none for a partition of which the broker does not tell it in time.
+        There is none for a partition of which the broker does not tell it in time. One that has no leader yet, since
+        the topic is new or a broker has just gone, is asked about again until then.
         """
+        deadline = time.monotonic() + _ENDS_SECONDS
+        found = self._ends(places, _ENDS_SECONDS)
+        while (unknown := set(places) - found.keys()) and time.monotonic() + _UNKNOWN_PAUSE_SECONDS < deadline:
+            time.sleep(_UNKNOWN_PAUSE_SECONDS)
+            found |= self._ends(unknown, deadline - time.monotonic())
+        return found
+
+    def _ends(self, places: Collection[Place], seconds: float) -> dict[Place, int]:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = self._admin.list_offsets(
             {TopicPartition(*place): latest for place in places},
             isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=_ENDS_SECONDS,
+            request_timeout=seconds,
         )
-        ends = ((place, end.offset) for place, end in _answered(asked, _ENDS_SECONDS))
+        ends = ((place, end.offset) for place, end in _answered(asked, seconds))
         # What the client returns for a broker that is silent is not an error, but no offset either.
         return {(place.topic, place.partition): end for place, end in ends if end >= 0}
 
