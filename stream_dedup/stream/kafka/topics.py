@@ -204,14 +204,15 @@ class Topics:
         the topic is new or a broker has just gone, is asked about again until then.
         """
         deadline = time.monotonic() + _ENDS_SECONDS
-        found = self._ends(places, _ENDS_SECONDS)
+        found = self._ends(places, deadline)
         while (unknown := set(places) - found.keys()) and time.monotonic() + _UNKNOWN_PAUSE_SECONDS < deadline:
             time.sleep(_UNKNOWN_PAUSE_SECONDS)
-            found |= self._ends(unknown, deadline - time.monotonic())
+            found |= self._ends(unknown, deadline)
         return found
 
-    def _ends(self, places: Collection[Place], seconds: float) -> dict[Place, int]:
+    def _ends(self, places: Collection[Place], deadline: float) -> dict[Place, int]:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        seconds = max(0.0, deadline - time.monotonic())  # the client refuses less, though a pause may end late
         asked = self._admin.list_offsets(
             {TopicPartition(*place): latest for place in places},
             isolation_level=IsolationLevel.READ_COMMITTED,
