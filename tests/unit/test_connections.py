@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from stream_dedup.api import connections
 from stream_dedup.api.connections import Connection
 
-_SECONDS = 20.0
+_SECONDS = 60.0
 _PATIENCE = 0.5
 _MOST = 8
 _LARGE = 64 << 20  # bytes: more than socket buffers hold
@@ -30,6 +30,7 @@ _LAST = {  # requests after which the client closes the connection
 }
 _OK = b"HTTP/1.1 200"
 _ESTABLISHED = "01"  # connection state in /proc/net/tcp
+_slow_begun = threading.Event()  # a request for an answer that takes long has arrived whole
 
 
 async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -40,6 +41,7 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
     if message["type"] == "http.disconnect":
         return
     if scope["path"] == "/slow":
+        _slow_begun.set()
         await asyncio.sleep(2 * _PATIENCE)
     await send({"type": "http.response.start", "status": 200, "headers": []})
     body = bytes(_LARGE) if scope["path"] == "/large" else b"ok"
@@ -160,9 +162,10 @@ def test_client_that_asks_and_reads_is_never_cut(port: int, monkeypatch: pytest.
 @pytest.mark.parametrize("sent", [_WHOLE.replace(b"/ ", b"/slow "), *_LAST.values()], ids=["kept", *_LAST])
 def test_who_waits_for_an_answer_has_all_time(sent: bytes, port: int) -> None:
     """This holds for any `Connection` header; and idle connections do not displace it."""
+    _slow_begun.clear()
     with ExitStack() as kept:
         client = kept.enter_context(_connected(port, sent))
-        time.sleep(_PATIENCE / 10)  # so that it is the oldest of all
+        assert _slow_begun.wait(_SECONDS)  # it is the oldest of all, and one that idles could be displaced
         for _ in range(2 * _MOST):
             kept.enter_context(_connected(port))
         assert client.recv(1 << 10).startswith(_OK)
