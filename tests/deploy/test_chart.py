@@ -296,7 +296,7 @@ def test_probes_are_answered(full: Manifests) -> None:
 
 def _status(url: str) -> int:
     parts = urlsplit(url)
-    with closing(HTTPConnection(parts.netloc, timeout=10)) as connection:
+    with closing(HTTPConnection(parts.netloc, timeout=60)) as connection:
         connection.request("GET", parts.path)
         return connection.getresponse().status
 

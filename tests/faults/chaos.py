@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from stream_dedup.stream.protocol import Step
 from tests.stream.service import Service
-from tests.stream.topics import Topics
+from tests.stream.topics import ADMIN_SECONDS, Topics
 from tests.stream.waiting import stands_still, wait_until
 
 SHIPPED = ("stream_dedup",)
@@ -244,7 +244,7 @@ class Progress:
             time.sleep(_LOOK_SECONDS)
 
     def _partitions(self, topic: str) -> list[int]:
-        return sorted(self._consumer.list_topics(topic, timeout=20).topics[topic].partitions)
+        return sorted(self._consumer.list_topics(topic, timeout=ADMIN_SECONDS).topics[topic].partitions)
 
 
 def _must_run(replicas: Sequence[Replica]) -> None:

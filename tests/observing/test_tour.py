@@ -21,7 +21,7 @@ from tests.faults.chaos import Replica, small_disk
 from tests.observing.scraped import FLAGS, scraped, wait_firing, wait_silent
 from tests.stream.messages import article, produce
 from tests.stream.schemas import SchemaServer, schema_server
-from tests.stream.topics import Topics, create_topic, fresh_topics
+from tests.stream.topics import ADMIN_SECONDS, Topics, create_topic, fresh_topics
 from tests.stream.waiting import wait_until
 from tests.unit.registered import sample
 
@@ -63,7 +63,7 @@ class _Site:
         """Send a message dated ten minutes ago to the Avro topic."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
         producer.produce(self.avro, value, timestamp=round((time.time() - _OLD_SECONDS) * 1000))
-        assert producer.flush(20) == 0
+        assert producer.flush(ADMIN_SECONDS) == 0
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def produce(
         if not number:
             producer.flush(ADMIN_SECONDS)
         producer.poll(0)
-    assert producer.flush(30) == 0
+    assert producer.flush(ADMIN_SECONDS) == 0
     if transaction:
         producer.commit_transaction(ADMIN_SECONDS)
     return offsets

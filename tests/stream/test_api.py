@@ -26,7 +26,7 @@ from tests.stream.messages import Incoming, produce
 from tests.stream.records import Outputs, collect
 from tests.stream.service import Service
 from tests.stream.topics import Topics, fresh_topics, named_topics
-from tests.stream.waiting import wait_until
+from tests.stream.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 _FLAGS = ("api.enabled=true", "api.port=0", "api.refresh_ms=100", "idf.first_epoch_articles=100")
@@ -251,7 +251,7 @@ def test_api_answers_probes_before_there_is_a_state(tmp_path: Path) -> None:
         assert answers["/startupz"].text == "waiting for a state to read\n"
         assert answers["/v1/status"].json() == {"detail": "waiting for a state to read", "code": "unavailable"}
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
     finally:
         process.kill()
         process.wait()

@@ -104,8 +104,8 @@ def _command_line(process: psutil.Process) -> str:
 
 
 def wait_until_gone(process: psutil.Process) -> bool:
-    """Return whether the process ends within 30 s; a zombie waiting to be reaped counts as ended."""
-    deadline = time.monotonic() + 30
+    """Return whether the process ends within a minute; a zombie waiting to be reaped counts as ended."""
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if not process.is_running() or _status(process) == psutil.STATUS_ZOMBIE:
             return True

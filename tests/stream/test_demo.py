@@ -83,7 +83,7 @@ def _read_until(process: subprocess.Popen[str], text: str) -> str:
 def _left_behind(bootstrap: str, folder: Path) -> list[str]:
     """Return the processes, files and topics that a demonstration has left, once the broker knows what is deleted."""
     with suppress(AssertionError):
-        wait_until(lambda: not _found(bootstrap, folder), "nothing is left", 30)
+        wait_until(lambda: not _found(bootstrap, folder), "nothing is left")
     return _found(bootstrap, folder)
 
 

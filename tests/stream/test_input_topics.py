@@ -28,7 +28,7 @@ from tests.stream.topics import (
     fresh_topics,
     named_topics,
 )
-from tests.stream.waiting import wait_until
+from tests.stream.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -93,8 +93,8 @@ def patterned(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Patte
 
 
 def _settled_lags(service: Service) -> list[float]:
-    """Return the lags once they are all 0, or as they are after half a minute."""
-    deadline = time.monotonic() + 30
+    """Return the lags once they are all 0, or as they are when patience has ended."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while any(lags := service.metrics().series("consumer_lag_messages")) and time.monotonic() < deadline:
         time.sleep(0.1)
     return lags

@@ -20,7 +20,7 @@ from stream_dedup.stream.kafka.messages import Messages
 from stream_dedup.stream.kafka.places import timestamp_of
 from stream_dedup.stream.kafka.tail import Tail
 from tests.stream.messages import Incoming, article, produce
-from tests.stream.topics import create_topic, named_topics
+from tests.stream.topics import ADMIN_SECONDS, create_topic, named_topics
 
 _LATER_MS = 1_800_000  # how far ahead the newest messages are dated; brokers accept an hour at most
 _TIMES = 30
@@ -40,7 +40,7 @@ def topic(bootstrap: str) -> str:
     for number in range(_HELD):
         producer.produce(name, b"old %d" % number, partition=0)
         producer.produce(name, b"new %d" % number, partition=1, timestamp=later + number)
-    assert producer.flush(30) == 0
+    assert producer.flush(ADMIN_SECONDS) == 0
     return name
 
 
@@ -62,7 +62,7 @@ def _growing(bootstrap: str, topic: str) -> Iterator[None]:
     finally:
         ends.set()
         writing.join()
-        producer.flush(30)
+        producer.flush(ADMIN_SECONDS)
 
 
 def _values(messages: Messages, topic: str, count: int) -> list[bytes | None]:
@@ -90,7 +90,7 @@ def test_newest_are_the_last_of_their_partition_after_the_clock_stepped_back(boo
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(3):
         producer.produce(topic, b"latest %d" % number, partition=1)
-    assert producer.flush(30) == 0
+    assert producer.flush(ADMIN_SECONDS) == 0
     expected = [b"latest %d" % number for number in range(3)]
     settings = _settings(bootstrap)
     with closing(Messages(settings)) as messages, Tail(settings, [topic]) as tail:

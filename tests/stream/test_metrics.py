@@ -208,5 +208,6 @@ def test_lag_in_seconds_is_the_age_of_the_oldest_message_that_waits(
     for waiting, (earliest, latest) in waited.items():
         # If a message has been read, its own time is known; otherwise the time of the last committed one is used.
         oldest = times[count - waiting] / 1000
-        assert oldest - 60 - 5 < latest
-        assert earliest < oldest + 5
+        # The service itself may be late, though by less than a message.
+        assert oldest - 60 - 25 < latest
+        assert earliest < oldest + 25

@@ -27,7 +27,7 @@ from stream_dedup.stream.ownership import Ownership
 from tests.stream.arguments import clean_environment
 from tests.stream.messages import Incoming, produce
 from tests.stream.rights import enforce
-from tests.stream.topics import add_partitions, create_topic, delete_topic
+from tests.stream.topics import ADMIN_SECONDS, add_partitions, create_topic, delete_topic
 from tests.stream.waiting import wait_until
 
 SESSION_SECONDS = 6.0
@@ -89,7 +89,7 @@ def closing_member(member: Ownership) -> Iterator[Ownership]:
 def members(bootstrap: str, group: str) -> list[str]:
     """Return the members of a stable group, none if it is rebalancing."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    found = admin.describe_consumer_groups([group])[group].result(20)
+    found = admin.describe_consumer_groups([group])[group].result(ADMIN_SECONDS)
     return [member.member_id for member in found.members] if found.state == ConsumerGroupState.STABLE else []
 
 

@@ -16,7 +16,7 @@ from tests.engine.samples import bodies
 from tests.stream.messages import Incoming, article, produce
 from tests.stream.records import Outputs, Record, collect
 from tests.stream.service import Service
-from tests.stream.topics import Topics, changelogs, delete_topic, existing_topics, fresh_topics
+from tests.stream.topics import ADMIN_SECONDS, Topics, changelogs, delete_topic, existing_topics, fresh_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -36,7 +36,7 @@ def _committed(bootstrap: str, topics: Topics, partitions: int) -> list[int]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})
     with closing(consumer):
         places = [TopicPartition(topics.input, partition) for partition in range(partitions)]
-        return [place.offset for place in consumer.committed(places, timeout=20)]
+        return [place.offset for place in consumer.committed(places, timeout=ADMIN_SECONDS)]
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ from tests.stream.messages import article, produce
 from tests.stream.records import collect
 from tests.stream.rights import enforce
 from tests.stream.service import Service
-from tests.stream.topics import Topics, fresh_topics
+from tests.stream.topics import ADMIN_SECONDS, Topics, fresh_topics
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
@@ -118,7 +118,7 @@ def _add_alice(bootstrap: str) -> None:
     for future in admin.alter_user_scram_credentials(
         [UserScramCredentialUpsertion("alice", info, _PASSWORD.encode())]
     ).values():
-        future.result(20)
+        future.result(ADMIN_SECONDS)
 
 
 class _Authority:

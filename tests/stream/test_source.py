@@ -30,7 +30,7 @@ from tests.stream.topics import ADMIN_SECONDS, Topics, add_partitions, create_to
 from tests.stream.waiting import wait_until
 from tests.unit.arrived import ArrivedMessage
 
-_SOON_MS = 2_500  # without a poll, after which the group drops a member
+_SOON_MS = 4_000  # without a poll, after which the group drops a member
 _PIECE = 10  # messages per commit
 _DAY_MS = 86_400_000
 _TURN_SECONDS = 0.02  # between two reads, so that other partitions deliver as well
@@ -51,8 +51,8 @@ def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
 @pytest.fixture(autouse=True)
 def _answers_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a busy broker: a service that has to go on with the stream waits for two seconds, and asks again."""
-    for name in ("_IDENTITY_SECONDS", "_ENDS_SECONDS"):
-        monkeypatch.setattr(f"stream_dedup.stream.kafka.topics.{name}", 60.0)
+    for name in ("kafka.topics._IDENTITY_SECONDS", "kafka.topics._ENDS_SECONDS", "input.source._ANSWER_SECONDS"):
+        monkeypatch.setattr(f"stream_dedup.stream.{name}", 60.0)
 
 
 @pytest.fixture(scope="module")
@@ -524,7 +524,7 @@ def test_log_that_has_lost_its_end_and_grown_past_the_position_is_read_from_that
             told = source._resume_after_loss  # noqa: SLF001  # what the client tells first
 
             def grow_first(*loss: Any) -> None:  # noqa: ANN401  # whatever is told
-                monkeypatch.undo()
+                monkeypatch.setattr(source, "_resume_after_loss", told)
                 grow()
                 told(*loss)
 

@@ -29,7 +29,7 @@ from tests.stream.sources import (
     read_until,
     read_until_held,
 )
-from tests.stream.topics import Topics, fresh_topics
+from tests.stream.topics import ADMIN_SECONDS, Topics, fresh_topics
 
 _DAY_MS = 86_400_000
 
@@ -198,7 +198,7 @@ def test_what_is_held_back_outlives_the_broker_deleting_it(bootstrap: str) -> No
         early = read_until_held(source, batch, (topics.input, 0))
         deleted = TopicPartition(topics.input, 0, begin)
         admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: a client that is freed drops its requests
-        admin.delete_records([deleted])[deleted].result(20)
+        admin.delete_records([deleted])[deleted].result(ADMIN_SECONDS)
         read_until(source, batch, lambda: batch.newest == last)
     offsets = _offsets(batch.messages)
     assert offsets[1] == list(range(older))

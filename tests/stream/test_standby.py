@@ -21,7 +21,7 @@ from tests.stream.messages import Incoming, article, produce
 from tests.stream.metrics import Metrics
 from tests.stream.records import Arrivals, Outputs, Record, collect
 from tests.stream.service import Service
-from tests.stream.topics import Topics, changelogs, fresh_topics
+from tests.stream.topics import ADMIN_SECONDS, Topics, changelogs, fresh_topics
 from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -263,7 +263,7 @@ def test_fenced_owner_ends_with_its_own_exit_code(bootstrap: str, alone: Alone) 
     """Once someone else writes with its transactional id, it writes nothing more and ends with exit code 4."""
     (changelog,) = changelogs(bootstrap, alone.topics)
     usurper = Producer({"bootstrap.servers": bootstrap, "transactional.id": changelog, "log_level": 0})
-    usurper.init_transactions(30)
+    usurper.init_transactions(ADMIN_SECONDS)
     produce(bootstrap, alone.topics.input, [article("two", _OTHER)])
     assert alone.service.wait_end() == 4
     assert "another process has taken over" in alone.service.log()

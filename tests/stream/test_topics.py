@@ -255,8 +255,9 @@ def test_refusal_to_cut_off_is_told_once_and_is_no_error(bootstrap: str, name: s
     assert first_offset(bootstrap, state.changelog) == 0
 
 
-def test_topic_that_was_just_created_is_waited_for(bootstrap: str, name: str) -> None:
+def test_topic_that_was_just_created_is_waited_for(bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka confirms a topic before all brokers know it, so whoever asks about it then waits a little."""
+    monkeypatch.setattr("stream_dedup.stream.kafka.topics._UNKNOWN_SECONDS", 60.0)
     later = threading.Timer(1.0, create, (bootstrap, name), {"config": {"max.message.bytes": "3000000"}})
     later.start()
     try:

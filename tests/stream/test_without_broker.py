@@ -18,7 +18,7 @@ from tests.stream.messages import article, produce
 from tests.stream.records import Arrivals
 from tests.stream.service import READY_SECONDS, STOP_SECONDS, Ended, Service
 from tests.stream.topics import fresh_topics, named_topics
-from tests.stream.waiting import wait_until
+from tests.stream.waiting import PATIENCE_SECONDS, wait_until
 
 _SECRET = "correct-horse-battery-staple"  # noqa: S105  # invented, and looked for in logs
 
@@ -114,7 +114,7 @@ def test_secrets_never_appear_in_the_log(background: Background) -> None:
 
 def test_sigterm_ends_in_time_while_the_service_starts(background: Background) -> None:
     """A service that is still loading ends within 10 s of SIGTERM, cleanly: code 0 and no traceback."""
-    ended, log = background.loading.result(60)
+    ended, log = background.loading.result(PATIENCE_SECONDS)
     assert ended.seconds < STOP_SECONDS
     assert "Traceback" not in log
     assert ended.code == 0
@@ -122,7 +122,7 @@ def test_sigterm_ends_in_time_while_the_service_starts(background: Background) -
 
 def test_sigterm_ends_in_time_when_the_broker_never_was_there(background: Background) -> None:
     """A service that is still waiting for its broker ends within 10 s of SIGTERM, without a traceback."""
-    ended, log = background.waiting.result(60)
+    ended, log = background.waiting.result(PATIENCE_SECONDS)
     assert ended.seconds < STOP_SECONDS
     assert "Traceback" not in log
     assert ended.code in {0, 1}
@@ -130,6 +130,6 @@ def test_sigterm_ends_in_time_when_the_broker_never_was_there(background: Backgr
 
 def test_sigterm_ends_in_time_when_the_broker_is_gone(background: "Background") -> None:
     """Without its broker, in mid-work, a service still ends within 10 s of SIGTERM."""
-    ended = background.orphaned.result(120)
+    ended = background.orphaned.result(PATIENCE_SECONDS)
     assert ended.seconds < STOP_SECONDS
     assert ended.code in {0, 1}

@@ -8,15 +8,16 @@ import errno
 import json
 import math
 import struct
-import time
 import uuid
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
 import fastavro
 import pytest
+from cachetools import TTLCache
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -196,7 +197,8 @@ def test_a_fault_of_the_machine_is_not_the_schemas() -> None:
 
 def test_useless_schema_is_asked_for_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for each of its messages; but what it refers to may be registered later."""
-    monkeypatch.setattr(schemas_, "_USELESS_SECONDS", 0.2)
+    now = [1_000.0]
+    monkeypatch.setattr(schemas_, "TTLCache", partial(TTLCache, timer=lambda: now[0]))
     client = mock_registry()
     key = register(client, "JSON", "{}")
     ready = Mock(side_effect=[ValueError("it refers to nothing"), "ready"])
@@ -205,7 +207,7 @@ def test_useless_schema_is_asked_for_again_after_a_while(monkeypatch: pytest.Mon
         with pytest.raises(UndecodableError, match=f"schema {key}: it refers to nothing"):
             schemas.ready(key)
     assert ready.call_count == 1
-    time.sleep(0.2)
+    now[0] += schemas_._USELESS_SECONDS  # noqa: SLF001  # the while
     assert schemas.ready(key) == "ready"
 
 

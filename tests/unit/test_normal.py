@@ -302,6 +302,7 @@ _ENDLESS_TAG = "<a" + " b=c" * 50_000
 )
 def test_unclosed_tags_cost_linear_time(hostile: str, left: str) -> None:
     """A hostile body of 200,000 characters of unclosed tags or of their attributes is normalised in 0.5 s."""
+    _NORMAL("<a>é")  # its loops are loaded by then
     started = time.process_time()
     assert _NORMAL(hostile) == left
     assert time.process_time() - started < 0.5

@@ -355,7 +355,7 @@ def test_port_may_be_on_an_address_of_ipv6() -> None:
 def _told(url: str, method: str, path: str) -> tuple[bytes, dict[str, str], bytes]:
     """Return status, headers and all bytes after them: a client would drop a body that must not be there."""
     place = urlsplit(url)
-    with socket.create_connection((place.hostname or "", place.port or 0), timeout=10) as connection:
+    with socket.create_connection((place.hostname or "", place.port or 0), timeout=60) as connection:
         connection.sendall(f"{method} {path} HTTP/1.0\r\n\r\n".encode())
         head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
     status, _, headers = head.partition(b"\r\n")
@@ -422,7 +422,7 @@ def test_request_for_which_there_is_no_thread_is_an_event(
 
 def _connection(monitoring: MonitoringServer) -> socket.socket:
     place = urlsplit(monitoring.url)
-    return socket.create_connection((place.hostname or "", place.port or 0), timeout=10)
+    return socket.create_connection((place.hostname or "", place.port or 0), timeout=60)
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost:"])
@@ -458,7 +458,7 @@ def test_client_that_drips_its_request_is_disconnected(monkeypatch: pytest.Monke
             except ConnectionError:
                 return True
 
-        wait_until(is_over, "the end of the connection", 10)
+        wait_until(is_over, "the end of the connection")
 
 
 def test_idle_clients_do_not_use_up_the_service(monkeypatch: pytest.MonkeyPatch) -> None:

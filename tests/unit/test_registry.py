@@ -165,7 +165,7 @@ def test_closing_disconnects() -> None:
         registry.schema(7)
         assert server.connections == 1
         registry.close()
-        wait_until(lambda: server.connections == 0, "the end of the connection", 10)
+        wait_until(lambda: server.connections == 0, "the end of the connection")
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import orjson
 import pytest
@@ -16,6 +17,7 @@ from stream_dedup.index.peek import is_held
 from stream_dedup.index.stores.rocks import RocksStore, open_store
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.settings import Settings
+from stream_dedup.stream.state import snapshots as snapshots_
 from stream_dedup.stream.state.snapshots import SnapshotServer, ask
 from stream_dedup.stream.state.states import digest_of, state_directory
 
@@ -97,15 +99,19 @@ def test_stream_does_not_wait_until_space_is_reclaimed(tmp_path: Path) -> None:
     assert (tmp_path / "right" / "digest").is_dir()
 
 
-def test_requests_are_looked_for_once_a_second(snapshots: SnapshotServer, tmp_path: Path) -> None:
+def test_requests_are_looked_for_once_a_second(
+    snapshots: SnapshotServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However often the loop goes round: each time, a directory is read."""
+    now = [1_000.0]
+    monkeypatch.setattr(snapshots_, "time", SimpleNamespace(monotonic=lambda: now[0]))
     snapshots.turn()
     request = tmp_path / "snapshot-1.request"
     request.write_bytes(b"{}")
-    for _ in range(100):
+    for now[0] in (1_000.0, 1_000.5, 1_000.99):
         snapshots.turn()
-    assert request.exists()
-    time.sleep(1.0)
+        assert request.exists()
+    now[0] = 1_001.0
     snapshots.turn()
     assert not request.exists()
 

@@ -31,7 +31,7 @@ from tests.stream.messages import Incoming, article, produce
 from tests.stream.records import collect
 from tests.stream.service import Service, run_once
 from tests.stream.state.site import FLAGS, SEED, Site
-from tests.stream.topics import changelogs, create_topic, delete_group, delete_topic, fresh_topics
+from tests.stream.topics import ADMIN_SECONDS, changelogs, create_topic, delete_group, delete_topic, fresh_topics
 from tests.stream.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -142,7 +142,7 @@ def test_what_was_decided_of_a_deleted_topic_hides_nothing_of_the_new_one(bootst
         collect(bootstrap, topics, 3, service)
         service.stop()
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": topics.group})) as group:
-        (stored,) = group.committed([TopicPartition(topics.input, 0)], 20)
+        (stored,) = group.committed([TopicPartition(topics.input, 0)], ADMIN_SECONDS)
         delete_topic(bootstrap, topics.input)
         create_topic(bootstrap, topics.input)
         produce(bootstrap, topics.input, messages[3:])
@@ -225,7 +225,7 @@ def test_history_ends_where_the_rest_of_it_is_deleted_meanwhile(
         assert any(next(batches) for _ in range(_MANY))
         rest = TopicPartition(topics.input, 0, size)
         admin = AdminClient({"bootstrap.servers": bootstrap})  # kept: a client that is freed drops its requests
-        admin.delete_records([rest])[rest].result(20)
+        admin.delete_records([rest])[rest].result(ADMIN_SECONDS)
         assert None in (next(batches, None) for _ in range(_MANY))
         assert history.done < size
 

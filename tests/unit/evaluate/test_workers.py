@@ -105,7 +105,7 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
         assert process.stdout is not None
         working = [psutil.Process(int(process.stdout.readline())) for _ in range(2)]
         process.kill()
-        gone, alive = psutil.wait_procs(working, timeout=30)
+        gone, alive = psutil.wait_procs(working, timeout=120)
     for one in alive:
         one.kill()
     assert (len(gone), alive) == (2, [])
