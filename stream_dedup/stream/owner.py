@@ -93,10 +93,7 @@ class Owner:
                 if not self._judge_history(formats.decoder(room), committer):
                     return
                 encoder = formats.encoder()
-            topics = parts.topics
-            source = Source(
-                self._settings, parts.engine.positions(), topics.identities, consumer_statistics, topics.ends
-            )
+            source = Source(self._settings, parts.engine.positions(), parts.topics.identities, consumer_statistics)
             closers.append(source.close)
             closed.callback(parts.meter.count_rebalances, source)
             company.enter_context(life.called_at_heartbeat(source.keep_alive))

@@ -10,10 +10,9 @@ from confluent_kafka import TopicPartition
 from stream_dedup.settings import Settings
 from stream_dedup.stream.input.history import History
 from stream_dedup.stream.kafka import tail
-from stream_dedup.stream.kafka import topics as topics_
-from stream_dedup.stream.kafka.clients import BrokerError
+from stream_dedup.stream.kafka.clients import BrokerError, make_consumer
+from stream_dedup.stream.kafka.ends import ends
 from stream_dedup.stream.kafka.tail import Tail
-from stream_dedup.stream.kafka.topics import Topics
 from stream_dedup.stream.ownership import Ownership
 from stream_dedup.stream.state.changelog import ChangelogReader
 from tests.faults.chaos import Replica
@@ -153,24 +152,22 @@ def test_question_to_a_silent_group_holds_nobody_up(stage: Stage) -> None:
         wait_until(lambda: member.ask(0.5), "an answer")
 
 
-def test_ends_of_many_partitions_are_asked_at_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ends_of_many_partitions_are_asked_at_once(stage: Stage) -> None:
     """One after the other, those of a slow broker took minutes, in which the group went on without the service."""
     topic, partitions = f"t{uuid4().hex[:12]}", 100
     admin = admin_of(stage.broker.bootstrap)
     admin.create_topics([new_topic(topic, partitions)])[topic].result(ADMIN_SECONDS)
-    topics = Topics(Settings.model_validate({"kafka": {"bootstrap.servers": stage.proxy.address}}))
     places = [(topic, partition) for partition in range(partitions)]
-    # Its partitions get their leaders one by one: those that have none yet are asked about again.
-    monkeypatch.setattr(topics_, "_ENDS_SECONDS", PATIENCE_SECONDS)
-    assert topics.ends(places) == dict.fromkeys(places, 0)
-    produce(stage.broker.bootstrap, topic, [Incoming(b"", partition=3)])
-    # One after the other, they would take at least twice as long.
-    monkeypatch.setattr(topics_, "_ENDS_SECONDS", 50.0)
-    stage.proxy.set(slow(0.5, 1_000_000))
-    assert topics.ends(places) == {place: int(place[1] == 3) for place in places}
-    monkeypatch.setattr(topics_, "_ENDS_SECONDS", 1.0)
-    stage.proxy.set(BLACK_HOLE)
-    assert topics.ends(places) == {}
+    settings = Settings.model_validate({"kafka": {"bootstrap.servers": stage.proxy.address}})
+    with closing(make_consumer(settings)) as consumer:
+        # Its partitions get their leaders one by one: those that have none yet are asked about again.
+        assert ends(consumer, places, PATIENCE_SECONDS) == dict.fromkeys(places, 0)
+        produce(stage.broker.bootstrap, topic, [Incoming(b"", partition=3)])
+        # One after the other, they would take at least twice as long.
+        stage.proxy.set(slow(0.5, 1_000_000))
+        assert ends(consumer, places, 50.0) == {place: int(place[1] == 3) for place in places}
+        stage.proxy.set(BLACK_HOLE)
+        assert ends(consumer, places, 1.0) == {}
 
 
 @LONG

@@ -51,7 +51,7 @@ def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
 @pytest.fixture(autouse=True)
 def _answers_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a busy broker: a service that has to go on with the stream waits for two seconds, and asks again."""
-    for name in ("kafka.topics._IDENTITY_SECONDS", "kafka.topics._ENDS_SECONDS", "input.source._ANSWER_SECONDS"):
+    for name in ("kafka.topics._IDENTITY_SECONDS", "input.source._ANSWER_SECONDS"):
         monkeypatch.setattr(f"stream_dedup.stream.{name}", 60.0)
 
 
@@ -195,7 +195,7 @@ def test_partition_without_messages_is_read_from_where_it_was_first_assigned(boo
     create_topic(bootstrap, topics.input, 2)
     admin = AdminTopics(settings)
     produce(bootstrap, topics.input, [*_numbered(4, 0), *_numbered(3, 1)])
-    with closing(Source(settings, positions, admin.identities, ends=admin.ends)) as source:
+    with closing(Source(settings, positions, admin.identities)) as source:
         await_partitions(source, 2)
         # A state that knows of nothing yet would judge all that the group has as decided.
         assert _committed(bootstrap, topics, 2) == [OFFSET_INVALID, OFFSET_INVALID]
@@ -207,7 +207,7 @@ def test_partition_without_messages_is_read_from_where_it_was_first_assigned(boo
         assert source.unrecorded() == {}
     assert in_input(positions) == {(topics.input, 0): 5, (topics.input, 1): 3}
     produce(bootstrap, topics.input, _numbered(2, 1))
-    with closing(Source(settings, positions, admin.identities, ends=admin.ends)) as source:
+    with closing(Source(settings, positions, admin.identities)) as source:
         assert _read(source, source.batch(), 2) == [3, 4]
 
 
@@ -226,7 +226,7 @@ def test_added_partitions_are_read_from_their_beginning(bootstrap: str, *, runni
         add_partitions(bootstrap, topics.input, 3)
         produce(bootstrap, topics.input, _numbered(5, 2))
 
-    with closing(Source(settings, positions, admin.identities, ends=admin.ends)) as source:
+    with closing(Source(settings, positions, admin.identities)) as source:
         await_partitions(source, 2)
         if running:
             add()
@@ -234,7 +234,7 @@ def test_added_partitions_are_read_from_their_beginning(bootstrap: str, *, runni
             return
         positions |= source.positions_after(source.batch())
     add()
-    with closing(Source(settings, positions, admin.identities, ends=admin.ends)) as source:
+    with closing(Source(settings, positions, admin.identities)) as source:
         assert _read(source, source.batch(), 5) == [0, 1, 2, 3, 4]
 
 

@@ -1,4 +1,4 @@
-"""A broker that does not answer: who waits for another's question fails with it, and the last question is no fault."""
+"""Who waits for a broker that does not answer another's question is not kept waiting for an answer of its own."""
 
 import threading
 import time
@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from stream_dedup.settings import load_settings
-from stream_dedup.stream.kafka import messages, topics
+from stream_dedup.stream.kafka import messages
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.messages import Messages
-from stream_dedup.stream.kafka.topics import Topics
 from tests.stream.waiting import wait_until
 
 _CALLERS = 5
@@ -52,18 +51,3 @@ def test_all_that_wait_fail_with_the_one_that_was_not_answered(monkeypatch: pyte
             reader.newest("links", 1)
     finally:
         reader.close()
-
-
-def test_ends_are_unknown_where_the_last_pause_is_longer_than_what_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine wakes whoever pauses late: the client refuses to be asked for less than no time."""
-    now, pauses = [1_000.0], list[float]()
-
-    def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-        now[0] += 10 * seconds
-
-    monkeypatch.setattr(topics, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
-    monkeypatch.setattr(topics, "_ENDS_SECONDS", 0.5)
-    reader = Topics(load_settings(flags=["kafka.bootstrap.servers=127.0.0.1:9"]))
-    assert reader.ends([("articles", 0)]) == {}
-    assert len(pauses) == 1

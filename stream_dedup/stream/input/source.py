@@ -6,7 +6,7 @@ Knows subscription, assignment and offsets; knows nothing of what messages hold.
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ from stream_dedup.stream.kafka.clients import (
     make_consumer,
     reading_error,
 )
+from stream_dedup.stream.kafka.ends import ends
 from stream_dedup.stream.kafka.places import (
     Place,
     epochs_of,
@@ -56,8 +57,6 @@ _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
 _KEEP_ALIVE_SECONDS = 5.0  # between two signs of life to the group, and polls, while a commit takes long
 
 log = structlog.get_logger()
-
-Ends = Callable[[Collection[Place]], Mapping[Place, int]]
 
 
 class Lag(NamedTuple):
@@ -90,7 +89,6 @@ class Source:
         positions: next offset by topic and partition; kept up to date by `advance`.
         identify: see `InputPositions`.
         on_statistics: called with the client's statistics; None if they are not needed.
-        ends: returns the offset after the last message of some partitions; it may leave some out.
     """
 
     def __init__(
@@ -99,7 +97,6 @@ class Source:
         positions: Mapping[Place, int],
         identify: Identify = lambda _: {},
         on_statistics: OnStatistics | None = None,
-        ends: Ends = lambda _: {},
     ) -> None:
         self._settings = settings
         self._commit = settings.commit
@@ -108,7 +105,6 @@ class Source:
         self._consumer: Consumer = make_consumer(settings, {**properties, "auto.offset.reset": "error"}, on_statistics)
         self._order = TimeOrder(self._consumer, bounded=True)
         self._unproved: dict[Place, TopicPartition] = {}  # where reading began, until a message shows that it may
-        self._ends = ends
         self._from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
         self._positions = InputPositions(positions, identify, OFFSET_END if self._from_end else OFFSET_BEGINNING)
         refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
@@ -460,7 +456,8 @@ class Source:
                 # As numbers, which the state records: else the next start would skip what arrives until then.
                 added = self._positions.added(places)  # all that is in them is new
                 self._positions.begin_at(dict.fromkeys(added, 0))
-                self._positions.begin_at(self._ends(places - self._positions.known(places).keys()))
+                unknown = places - self._positions.known(places).keys()
+                self._positions.begin_at(ends(self._consumer, unknown, _ANSWER_SECONDS))
             self._start(offsets_of(self._positions.starts(places)))
         except KafkaException as error:
             # An exception would be lost in a callback: `take` raises it instead.

@@ -5,18 +5,18 @@ Knows their names and how each must be configured; knows nothing of what is writ
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeVar
 
 import structlog
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, though its types do not say so
     ConfigResource,
     NewTopic,
-    OffsetSpec,
     ResourceType,
     TopicDescription,
 )
@@ -30,14 +30,13 @@ from stream_dedup.stream.kafka.clients import (
     make_admin,
     max_produced_bytes,
 )
-from stream_dedup.stream.kafka.places import Place
 
 _ADMIN_SECONDS = 20.0
 _SLICE_SECONDS = 1.0  # of a wait
 _UNKNOWN_SECONDS = 10.0
 _UNKNOWN_PAUSE_SECONDS = 0.1
 _COMPLAINT_SECONDS = 86_400.0  # between two complaints about missing rights
-_FORGET_SECONDS = _IDENTITY_SECONDS = _ENDS_SECONDS = 2.0  # the service waits for it between two commits
+_FORGET_SECONDS = _IDENTITY_SECONDS = 2.0  # the service waits for it between two commits
 _DEFAULT_MAX_MESSAGE = 1_048_588  # Kafka's own default of max.message.bytes
 _OWN_BYTES = 64 << 10  # room for what the service adds: the article's id, its own headers, the batch around it
 _DIGEST = "[0-9a-f]+"  # of settings: how the name of a changelog ends
@@ -60,7 +59,6 @@ CHANGELOG = {
     "max.message.bytes": str(8 << 20),
 }
 
-_Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
 
 log = structlog.get_logger()
@@ -193,34 +191,11 @@ class Topics:
         wanted = TopicCollection(sorted(names))
         asked = self._admin.describe_topics(wanted, request_timeout=_IDENTITY_SECONDS) if names else {}
         found: dict[str, int] = {}
-        for name, description in _answered(asked, _IDENTITY_SECONDS):
-            found |= _numbered(name, description.topic_id)
+        deadline = time.monotonic() + _IDENTITY_SECONDS
+        for name, future in asked.items():
+            with suppress(KafkaException, TimeoutError):
+                found |= _numbered(name, future.result(max(0.0, deadline - time.monotonic())).topic_id)
         return found
-
-    def ends(self, places: Collection[Place]) -> dict[Place, int]:
-        """Return the offset after the last committed message of each of some partitions, all asked at once.
-
-        There is none for a partition of which the broker does not tell it in time. One that has no leader yet, since
-        the topic is new or a broker has just gone, is asked about again until then.
-        """
-        deadline = time.monotonic() + _ENDS_SECONDS
-        found = self._ends(places, deadline)
-        while (unknown := set(places) - found.keys()) and time.monotonic() + _UNKNOWN_PAUSE_SECONDS < deadline:
-            time.sleep(_UNKNOWN_PAUSE_SECONDS)
-            found |= self._ends(unknown, deadline)
-        return found
-
-    def _ends(self, places: Collection[Place], deadline: float) -> dict[Place, int]:
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        seconds = max(0.0, deadline - time.monotonic())  # the client refuses less, though a pause may end late
-        asked = self._admin.list_offsets(
-            {TopicPartition(*place): latest for place in places},
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=seconds,
-        )
-        ends = ((place, end.offset) for place, end in _answered(asked, seconds))
-        # What the client returns for a broker that is silent is not an error, but no offset either.
-        return {(place.topic, place.partition): end for place, end in ends if end >= 0}
 
     def known_identities(self, names: Collection[str]) -> dict[str, int]:
         """Return the same, for uses in which a topic must not pass for an unchanged one because an answer is late.
@@ -401,17 +376,6 @@ def is_same_topic(identity: str, other: str) -> bool:
     """Tell whether two of `Topics.identity` may be of the same topic: the broker may not have given ids to it once."""
     (name, _, topic_id), (other_name, _, other_id) = identity.partition("/"), other.partition("/")
     return name == other_name and (topic_id == other_id or NO_ID in {topic_id, other_id})
-
-
-def _answered(asked: Mapping[_Asked, "Future[_Answer]"], seconds: float) -> Iterator[tuple[_Asked, _Answer]]:
-    """Yield what was asked about, with the broker's answer; not if it refuses, or gives none within so many seconds."""
-    deadline = time.monotonic() + seconds
-    for subject, future in asked.items():
-        try:
-            answer = future.result(max(0.0, deadline - time.monotonic()))
-        except (KafkaException, TimeoutError):
-            continue
-        yield subject, answer
 
 
 def _numbered(name: str, topic_id: Uuid) -> dict[str, int]:
