@@ -10,8 +10,10 @@ import pytest
 
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.settings import Settings
+from stream_dedup.stream import owner as owner_
 from stream_dedup.stream.life import Life
 from stream_dedup.stream.owner import Owner
+from tests.stream.waiting import PATIENCE_SECONDS
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -23,16 +25,38 @@ def test_all_are_closed_and_the_first_error_is_told(monkeypatch: pytest.MonkeyPa
         raise RuntimeError("can't start new thread")
 
     closed: list[str] = []
-    life = Life(60.0)
-    life.stop()
-    ownership = SimpleNamespace(leave=lambda: closed.append("ownership"))
-    parts: Any = SimpleNamespace(settings=Settings(), life=life, meter=None, metrics=None, ownership=ownership)
-    owner = Owner(parts, None)
+    owner = _owner(lambda: closed.append("ownership"))
     if not threads:
         monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(StoreError, match="the disk is full"):
         _end(owner, [lambda: closed.append("writer"), partial(refuse, None), lambda: closed.append("source")])
     assert sorted(closed) == ["ownership", "source", "writer"]
+
+
+def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service has to end within ten seconds of SIGTERM, whatever its clients wait for."""
+    monkeypatch.setattr(owner_, "_CLOSE_SECONDS", 0.1)
+    answered, hung = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hung.set()
+        answered.wait()
+
+    try:
+        with pytest.raises(StoreError, match="the disk is full"):
+            _end(_owner(lambda: None), [hang])
+        assert hung.wait(PATIENCE_SECONDS)
+    finally:
+        answered.set()
+
+
+def _owner(leave: Callable[[], None]) -> Owner:
+    """Return the owner of a service that stops; `leave` is how it leaves the group of owners."""
+    life = Life(60.0)
+    life.stop()
+    ownership = SimpleNamespace(leave=leave)
+    parts: Any = SimpleNamespace(settings=Settings(), life=life, meter=None, metrics=None, ownership=ownership)
+    return Owner(parts, None)
 
 
 def _end(owner: Owner, closers: Sequence[Callable[[], None]]) -> NoReturn:
