@@ -139,6 +139,8 @@ def test_state_is_kept_by_compaction_alone(bootstrap: str, name: str) -> None:
     found = configuration(bootstrap, state.changelog)
     assert found["cleanup.policy"] == "compact,delete"
     assert (found["retention.ms"], found["retention.bytes"]) == ("-1", "-1")
+    # What is cut off or compacted takes space until its segment is full: Kafka's own are of a gigabyte.
+    assert int(found["segment.bytes"]) < 1 << 27
     assert int(found["max.message.bytes"]) >= 2 << 20
     assert configuration(bootstrap, f"{name}.clusters")["cleanup.policy"] == "compact"
     assert configuration(bootstrap, f"{name}.unique")["cleanup.policy"] == "delete"
@@ -303,6 +305,21 @@ def test_broker_that_falls_silent_is_told(name: str, monkeypatch: pytest.MonkeyP
         with capture_logs() as lines:
             assert asking.max_message_bytes(name) > 0
     assert [line["event"] for line in lines] == ["topic_limit_unknown"]
+
+
+def test_whoever_waits_for_an_answer_may_give_up(name: str) -> None:
+    """A service that is to stop, or whose group waits for it, is told about once a second."""
+
+    class GivenUpError(Exception):
+        pass
+
+    def give_up() -> None:
+        raise GivenUpError
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asking = Topics(settings(f"127.0.0.1:{silent.getsockname()[1]}", name), give_up)
+        with pytest.raises(GivenUpError):
+            asking.identity(name)
 
 
 def test_port_without_sasl_is_named_as_a_possible_cause(bootstrap: str, name: str) -> None:

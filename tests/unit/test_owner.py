@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from stream_dedup.settings import Settings
+from stream_dedup.stream import owner as owner_
 from stream_dedup.stream import transient_faults
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.life import Life
@@ -56,6 +57,32 @@ def test_whatever_is_committed_ends_a_series_of_aborts(parts: Any, clock: Mock, 
     else:
         with pytest.raises(BrokerError, match="given up"):
             go_on()
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_series_of_aborts_is_given_up_before_the_stream_as_well(
+    parts: Any,  # noqa: ANN401  # see there
+    clock: Mock,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    commits: bool,
+) -> None:
+    """While messages are judged in silence: aborts between which something is committed are no series."""
+    owner, outcomes, times = Owner(parts, None), [_ABORTED, []] if commits else [_ABORTED, _ABORTED], 20
+    monkeypatch.setattr(owner_, "commit_without_publishing", Mock(side_effect=outcomes * times))
+
+    def judge() -> bool:
+        clock.monotonic.return_value += 50.0
+        return owner._judge_without_publishing([], {}, Mock(), Mock())  # noqa: SLF001  # the loop around it needs a broker
+
+    def judge_all() -> list[bool]:
+        return [judge() for _ in range(2 * times)]
+
+    if commits:
+        assert judge_all() == [False, True] * times
+    else:
+        with pytest.raises(BrokerError, match="given up"):
+            judge_all()
 
 
 @pytest.mark.parametrize(("error", "usable"), [(_ABORTED, True), (StuckError("it does not return"), False)])
