@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from stream_dedup import Article, Decision, Deduplicator, Relation
+from stream_dedup import Article, Decision, Deduplicator, EngineSettings, Relation
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import MemoryStore
 from tests.engine.durable import contents, shown_lists
@@ -155,7 +155,8 @@ def test_articles_with_many_texts_are_judged_together() -> None:
     assert whole[-1].link is None
 
 
-def test_articles_that_are_looked_at_again_are_counted_once() -> None:
+@pytest.mark.parametrize("landmarks", [True, False])
+def test_articles_that_are_looked_at_again_are_counted_once(*, landmarks: bool) -> None:
     """One that changes the index ends what is judged together: what was found for those behind it is not kept."""
     stream: list[Item] = [
         article("x", 1),
@@ -168,17 +169,19 @@ def test_articles_that_are_looked_at_again_are_counted_once() -> None:
         article("new", 0, 1),  # and so does this one
         Article("like none", bodies()[30]),
     ]
-    assert _counted(stream, set()) == _counted(stream, {3, 4, 7, 8})
-    assert all(_counted(stream, set())[-2:]), "some keys of the tables are looked up, and there is something under some"
+    chosen = LIGHT.model_copy(update={"landmarks": LIGHT.landmarks.model_copy(update={"enabled": landmarks})})
+    assert _counted(stream, set(), chosen) == _counted(stream, {3, 4, 7, 8}, chosen)
+    # Landmarks leave nothing open that the tables could show.
+    assert all(_counted(stream, set(), chosen)[-2:]) == (not landmarks)
 
 
-def _counted(stream: Sequence[Item], cuts: set[int]) -> list[int]:
+def _counted(stream: Sequence[Item], cuts: set[int], chosen: EngineSettings) -> list[int]:
     """Return the longest lists, and what batches add up: candidates, those confirmed and hot keys; probes and hits.
 
     All but the last two by kind.
     """
     longest, total = np.zeros(3, np.int64), np.zeros(11, np.int64)
-    with Deduplicator(settings=LIGHT) as engine:
+    with Deduplicator(settings=chosen) as engine:
         for part in parts(stream, cuts):
             tally = engine.process(part).tally
             longest = np.maximum(longest, tally.longest_lists)

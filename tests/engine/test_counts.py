@@ -57,8 +57,8 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("name", "limit"),
     [
-        ("keys", 24.5),  # posting lists looked up
-        ("blocks", 1.89),  # read from files
+        ("keys", 22.6),  # posting lists looked up
+        ("blocks", 1.87),  # read from files
         ("candidates", 1.23),  # entries compared
         ("written", 1_061.0),  # bytes written to the store
         ("files", 246.0),  # bytes of posting lists

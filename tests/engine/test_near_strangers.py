@@ -1,4 +1,4 @@
-"""Near fingerprints are compared only where landmarks do not rule out a copy, however the stream is batched.
+"""Tables are looked up and near fingerprints compared only where landmarks leave a copy open, however batched.
 
 Knows the Deduplicator; knows nothing of how lists are stored.
 """
@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from functools import cache
 from random import Random
 
+import numpy as np
 import pytest
 
 from stream_dedup import Article, Decision, Deduplicator, EngineSettings, Source
+from stream_dedup.arrays import Bool
+from stream_dedup.engine.judged import Judged
+from stream_dedup.index.lookup import candidates
 from stream_dedup.index.lookup.candidates import SIMHASH
+from stream_dedup.index.lookup.entries_to_read import Marks, sharing_enough
 from tests.engine.samples import FORECAST, WIDE, bodies, settings
 
 # Tables in which every article finds every other.
@@ -33,11 +38,19 @@ def _flood() -> tuple[Article, ...]:
     return tuple(stream)
 
 
-def _outcome(engine_settings: EngineSettings, articles: Sequence[Article], size: int) -> tuple[list[Decision], int]:
-    """Return the decisions in batches of a size, and how many candidates of the tables were compared."""
+def _judged(engine_settings: EngineSettings, articles: Sequence[Article], size: int) -> list[Judged]:
+    """Return the outcome of each batch of a size."""
     with Deduplicator(settings=engine_settings) as engine:
-        judged = [engine.process(articles[start : start + size]) for start in range(0, len(articles), size)]
+        return [engine.process(articles[start : start + size]) for start in range(0, len(articles), size)]
+
+
+def _told(judged: Sequence[Judged]) -> tuple[list[Decision], int]:
+    """Return the decisions, and how many candidates of the tables were compared."""
     return [item for one in judged for item in one.decisions], sum(int(one.tally.candidates[SIMHASH]) for one in judged)
+
+
+def _outcome(engine_settings: EngineSettings, articles: Sequence[Article], size: int) -> tuple[list[Decision], int]:
+    return _told(_judged(engine_settings, articles, size))
 
 
 def test_strangers_with_near_fingerprints_are_not_compared() -> None:
@@ -70,3 +83,22 @@ def test_batches_do_not_matter(cap: int) -> None:
     assert one_by_one[1] > 0
     for size in (3, 17, 500):
         assert _outcome(capped, _flood(), size) == one_by_one
+
+
+def _leaving_all_open(marks: Marks) -> tuple[Bool, Bool]:
+    wanted, _ = sharing_enough(marks)
+    return wanted, np.ones(len(marks.sizes), np.bool_)
+
+
+@pytest.mark.parametrize("cap", [1, 2, 5, 20, 64])
+@pytest.mark.parametrize("size", [1, 17, 500])
+def test_looking_all_articles_up_in_the_tables_brings_nothing_more(
+    cap: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The articles that are not looked up there would find nothing there that counts."""
+    capped = settings(landmarks={"cap": cap}, simhash=_ALL_NEAR)
+    judged = _judged(capped, _flood(), size)
+    monkeypatch.setattr(candidates, "sharing_enough", _leaving_all_open)
+    with_all = _judged(capped, _flood(), size)
+    assert _told(with_all) == _told(judged)
+    assert 0 < sum(one.tally.probes for one in judged) < sum(one.tally.probes for one in with_all)

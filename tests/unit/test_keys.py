@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, interleaved, is_member, spread
+from stream_dedup.index.lookup.keys import (
+    NO_KEY,
+    BatchKeys,
+    articles_under,
+    batch_ahead,
+    interleaved,
+    is_member,
+    spread,
+)
 
 _ROWS = st.lists(st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=3, max_size=3), max_size=8)
 _FAMILIES = st.integers(0, 6).flatmap(
@@ -51,6 +59,17 @@ def test_numbers_are_places_among_the_distinct_keys(rows: list[list[tuple[int, b
     distinct = numbered.distinct.tolist()
     assert numbered.own.tolist() == [[distinct.index(key) if used else NO_KEY for key, used in row] for row in rows]
     assert numbered.looked_up.tolist() == [distinct.index(key) for row in rows for key, used in row if used]
+
+
+@given(_ROWS)
+def test_articles_of_a_batch_are_listed_under_their_keys(rows: list[list[tuple[int, bool]]]) -> None:
+    """Under each key, in order; of those, all but one may come before the others' lists."""
+    numbered = _same(rows).numbered()
+    count = len(numbered.distinct)
+    expected = [[i for i, row in enumerate(numbered.own.tolist()) for one in row if one == key] for key in range(count)]
+    offsets, articles = articles_under(numbered.own, count)
+    assert [articles[start:stop].tolist() for start, stop in pairwise(offsets.tolist())] == expected
+    assert batch_ahead(numbered.own, count).tolist() == [len(some) - 1 for some in expected]
 
 
 @given(_ROWS, st.data())

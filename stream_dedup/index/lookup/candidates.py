@@ -16,14 +16,15 @@ from stream_dedup.fingerprint.features import Features
 from stream_dedup.index.entries.entries import IN_TABLES, UNSEGMENTED, Rows, rows_of_entries
 from stream_dedup.index.lookup.entries_to_read import (
     LookedUp,
+    MarkLists,
     Marks,
     near_enough,
     sharing_enough,
     sharing_first_landmarks,
 )
-from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, batch_ahead, interleaved, is_member
+from stream_dedup.index.lookup.keys import NO_KEY, BatchKeys, NumberedKeys, articles_under, interleaved, is_member
 from stream_dedup.index.lookup.multi import MultiIndex, in_tables, key_flags
-from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS
+from stream_dedup.index.lookup.sharing import FIRST_LANDMARKS, size_classes
 from stream_dedup.index.records.records import keys_of
 from stream_dedup.index.runs.postings import PostingLists, Postings
 from stream_dedup.index.runs.shelf import Young
@@ -94,7 +95,7 @@ class Search:
     """The search for the candidates of a batch of n articles.
 
     Contents and first landmarks of all articles are looked up at once. For articles that these do not prove to be
-    copies, the other landmarks follow, and then the tables.
+    copies, the other landmarks follow, and then the tables, if the landmarks leave anything open.
 
     Args:
         index: the index to search.
@@ -139,11 +140,13 @@ class Search:
         """Look up the other landmarks of the articles that are not proved to be copies; `proved` has shape (n,)."""
         keys = self._keys[LANDMARK]
         asked = keys.only(np.repeat(~proved, np.diff(keys.offsets)))
-        found, sizes = self._find(LANDMARK, asked), self._features.sketches.sizes
-        self._want(found, sharing_enough(_looked_up(asked, found), sizes, *found.postings, self._index.sharing))
+        found = self._find(LANDMARK, asked)
+        self._marks = self._marks_of(asked, found)
+        wanted, self._left_open = sharing_enough(self._marks)
+        self._want(found, wanted)
 
     def look_up_tables(self, fingerprints: U64, sums: I64, proved: Bool, segmented: Bool) -> None:
-        """Look up the tables for the articles that are not proved to be copies.
+        """Look up the tables for the articles that are not proved to be copies, if their landmarks leave anything open.
 
         Args:
             fingerprints: shape (n,).
@@ -154,7 +157,8 @@ class Search:
         weighed = in_tables(self._features, sums, self._index.settings)
         flags = self._flags | (IN_TABLES * weighed | UNSEGMENTED * ~segmented).astype(np.uint8)
         self._rows = self._rows._replace(fingerprints=fingerprints, flags=flags)
-        keys = self._index.table_keys(fingerprints, sums, weighed, weighed & ~proved).masked(self._scopes)
+        asking = weighed & ~proved & self._left_open
+        keys = self._index.table_keys(fingerprints, sums, weighed, asking).masked(self._scopes)
         occupied = self._index.shelf.may_hold(SIMHASH, keys.looked_up, self._pending)
         self._keys[SIMHASH] = numbered = keys.only(occupied | keys.own_among_looked_up()).numbered()
         self._lists[SIMHASH] = _Lists(numbered.distinct)
@@ -164,7 +168,7 @@ class Search:
         self.hits = np.diff(numbered.only(hits).offsets)
         looked_up, (entries, stored) = _looked_up(numbered, found), found.postings
         farthest = self._index.settings.simhash.max_distance
-        self._want(found, near_enough(looked_up, fingerprints, entries, stored, farthest, self._marks()))
+        self._want(found, near_enough(looked_up, fingerprints, entries, stored, farthest, self._marks))
 
     def candidates(self) -> Candidates:
         """Return what was found so far; until the tables are looked up, the fingerprints of the batch are 0."""
@@ -200,13 +204,24 @@ class Search:
         marks = self._keys[LANDMARK]
         first = marks.only(_ranks(marks.offsets) < FIRST_LANDMARKS)
         found = self._find(LANDMARK, first)
-        self._want(found, sharing_first_landmarks(_looked_up(first, found), found.postings.entries))
+        self._want(found, sharing_first_landmarks(MarkLists(_looked_up(first, found), *found.postings)))
 
-    def _marks(self) -> Marks:
-        keys, lists, index = self._keys[LANDMARK], self._lists[LANDMARK], self._index
-        ahead, cap = batch_ahead(keys.own, len(keys.distinct)), index.kinds[LANDMARK].cap
-        sizes = self._features.sketches.sizes
-        return Marks(_looked_up(keys, lists), lists.postings.entries, ahead, cap, sizes, index.sharing)
+    def _marks_of(self, keys: NumberedKeys, lists: "_Lists") -> Marks:
+        index, sizes = self._index, self._features.sketches.sizes
+        offsets, articles = articles_under(keys.own, len(keys.distinct))
+        others = np.diff(offsets) - 1
+        return Marks(
+            MarkLists(_looked_up(keys, lists), *lists.postings),
+            MarkLists(
+                LookedUp(keys.offsets, keys.looked_up, offsets[:-1], offsets[1:]),
+                articles,
+                size_classes(sizes)[articles.astype(np.int64)].astype(np.uint64),
+            ),
+            others > 0,
+            lists.stops - lists.begins + others >= index.kinds[LANDMARK].cap,
+            sizes,
+            index.sharing,
+        )
 
     def _find(self, kind: int, keys: NumberedKeys) -> "_Lists":
         """Read the lists of those keys that were not read yet, and return all lists read so far."""
@@ -322,7 +337,8 @@ def _ranks(offsets: I64) -> I64:
 @kernel
 def _rows_of_numbers(numbers: U64, entries: U64) -> I64:
     """Return the index of each entry in `numbers`, `NO_ROW` where it is not among them, shape of `entries`."""
-    size = table_size(len(numbers))
+    # Nearly all postings are of entries that were not read: most of the slots that they probe should be free.
+    size = table_size(4 * len(numbers))
     # Numbers next to their rows, so that a slot is in a single cache line.
     table = np.empty((size, 2), np.int64)
     table[:, 1] = NO_ROW

@@ -100,6 +100,32 @@ def batch_ahead(own: I64, keys: int) -> I64:
     return np.maximum(np.bincount(own[own != NO_KEY], minlength=keys) - 1, 0)
 
 
+@kernel
+def articles_under(own: I64, keys: int) -> tuple[I64, U64]:
+    """Return which articles of a batch are indexed under each key, those of key i at offsets[i]:offsets[i + 1].
+
+    Args:
+        own: number of each key under which an article is indexed, `NO_KEY` where unused, shape (n, k).
+        keys: number of keys.
+
+    Returns:
+        Offsets, shape (keys + 1,), and numbers of articles.
+    """
+    offsets = np.zeros(keys + 1, np.int64)
+    for key in own.ravel():
+        if key != NO_KEY:
+            offsets[key + 1] += 1
+    for before in range(keys):
+        offsets[before + 1] += offsets[before]
+    articles, places = np.empty(offsets[keys], np.uint64), offsets.copy()
+    for article in range(len(own)):
+        for key in own[article]:
+            if key != NO_KEY:
+                articles[places[key]] = np.uint64(article)
+                places[key] += 1
+    return offsets, articles
+
+
 def _offsets_of(wanted: Bool, offsets: I64) -> I64:
     """Return the offsets once only the wanted keys are left."""
     return np.asarray(offsets_of(wanted)[offsets])

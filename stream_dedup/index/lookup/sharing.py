@@ -62,6 +62,13 @@ def least_shared_of_class(size: int, size_class: int | np.uint64, sharing: Shari
 
 
 @kernel
+def most_shared_of_class(size: int, size_class: int | np.uint64, sharing: Sharing) -> int:
+    """Return the same number as `least_shared`, or more, if only the size class of the other text is known."""
+    other = int(2.0 ** (size_class / _STEPS))
+    return max(1, int(_SHARE / _SLACK * mean_shared(size, other, sharing) + 0.5))
+
+
+@kernel
 def least_shared_nearby(size: int, sharing: Sharing) -> int:
     """Return the same number as `least_shared`, if all that is known of the other text is that its fingerprint is near.
 

@@ -37,8 +37,8 @@ class Detection:
     simhash_probes = counter(
         "keys",
         "SimHash table keys looked up: the articles' own keys and those some bit flips away.",
-        "An article that the other indexes prove to be a copy looks up none. Fewer per article: more copies are found "
-        "earlier.",
+        "An article that the other indexes prove to be a copy, or whose landmarks leave nothing open, looks up none. "
+        "Fewer per article: more copies are found earlier. More: more lists of landmarks are full.",
     )
     simhash_hits = counter(
         "keys",
