@@ -3,6 +3,7 @@
 Knows arguments and what is printed; knows nothing of file formats or of how articles are judged.
 """
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,6 +91,8 @@ def dedup_command(
             Deduplicator(settings=settings, store=store) as engine,
             _progress_bars(files) as report,
         ):
+            # What is loaded so far lives as long as the process: the collector need not scan it again and again.
+            gc.freeze()
             # From here on there are batches, which must be finished before the run ends.
             handle_signals(lambda number, _: heard.append(number))
             dedup_files(files, results, engine, settings, report, summary, look)

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 # How long a thread waits for Python's lock before its holder has to let go; 5 ms by default. The main thread and the
 # reader come back from compiled loops and clients hundreds of times per commit, and often find it held by the other.
 _SWITCH_SECONDS = 0.0002
-_YOUNG_OBJECTS = 50_000  # between two garbage collections: a batch makes several times as many, and all die with it
 
 log = structlog.get_logger()
 
@@ -143,7 +142,6 @@ class Service:
             engine.warm_up()
             # What is loaded so far lives as long as the process: the collector need not scan it again and again.
             gc.freeze()
-            gc.set_threshold(_YOUNG_OBJECTS)
             sys.setswitchinterval(_SWITCH_SECONDS)
             engine.state.reclaimer.tell = _log_reclaimed
             snapshots = SnapshotServer(self._settings.state.directory, store, directory.name)
