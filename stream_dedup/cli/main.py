@@ -22,8 +22,8 @@ from stream_dedup.cli.terminal import open_closed_streams, out, reporting_output
 from stream_dedup.signals import exit_at_once_on_signals
 from stream_dedup.version import __version__
 
-# Between two garbage collections, instead of 700. Modules make several times as many and keep them; a batch does too, and
-# they die with it.
+# Between two garbage collections, instead of 700. Loading modules makes several times as many, none of them garbage;
+# so does a batch, and all of its own become garbage at once.
 _YOUNG_OBJECTS = 50_000
 
 _COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
