@@ -13,6 +13,7 @@ import pytest
 from stream_dedup import Article, Decision, Deduplicator, EngineSettings, Source
 from stream_dedup.arrays import Bool
 from stream_dedup.engine.judged import Judged
+from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.lookup import candidates
 from stream_dedup.index.lookup.candidates import SIMHASH
 from stream_dedup.index.lookup.entries_to_read import Marks, sharing_enough
@@ -83,6 +84,27 @@ def test_batches_do_not_matter(cap: int) -> None:
     assert one_by_one[1] > 0
     for size in (3, 17, 500):
         assert _outcome(capped, _flood(), size) == one_by_one
+
+
+def _sharing(landmarks: int, text: str, other: str) -> str:
+    """Return the other text with so much of the text before it that both have so many landmarks in common."""
+    fingerprinter = Fingerprinter(settings())
+    for length in range(len(text)):
+        longer = text[:length] + other
+        marks, others = fingerprinter.features([Article("1", text), Article("2", longer)]).sketches.landmarks
+        if len(set(marks[marks > 0].tolist()) & set(others.tolist())) == landmarks:
+            return longer
+    raise ValueError("there is no such text")
+
+
+@pytest.mark.parametrize(("shared", "asking"), [(0, 0), (4, 1), (12, 0)])
+def test_what_articles_of_a_batch_share_may_leave_the_tables_open(shared: int, asking: int) -> None:
+    """The shorter one is looked up if both have 4 landmarks in common: too few for copies, but enough to be near."""
+    text, other = "".join(bodies()[:3])[:900], "".join(bodies()[3:6])[:900]
+    articles = [Article("1", text), Article("2", _sharing(shared, text, other))]
+    probes = _ALL_NEAR["tables"] * _ALL_NEAR["probes"]
+    (judged,) = _judged(settings(simhash=_ALL_NEAR), articles, 2)
+    assert judged.tally.probes == asking * probes
 
 
 def _leaving_all_open(marks: Marks) -> tuple[Bool, Bool]:
