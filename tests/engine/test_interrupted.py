@@ -22,20 +22,21 @@ from tests.stream.arguments import REPOSITORY, clean_environment
 _BATCH = 10
 # In a process of its own: the test runner's main thread may be elsewhere, or have a handler of its own.
 _HURRIED = f"""
-    import json, os, random, signal, sys, threading
+    import json, os, random, signal, sys, threading, time
     from collections import Counter
     from stream_dedup import Deduplicator
     from tests.engine.samples import articles
 
-    stream, chance, outcomes = articles(), random.Random(sys.argv[2]), Counter(done=0)
+    stream, chance, outcomes, took = articles(), random.Random(sys.argv[2]), Counter(done=0), 0.03
     with Deduplicator(sys.argv[1]) as engine:
         engine.warm_up()
         for start in range(0, len(stream) - {_BATCH}, {_BATCH}):
-            timer = threading.Timer(chance.uniform(0.0, 0.03), os.kill, (os.getpid(), signal.SIGINT))
-            outcome = "done"
+            timer = threading.Timer(chance.uniform(0.0, took), os.kill, (os.getpid(), signal.SIGINT))
+            outcome, began = "done", time.perf_counter()
             try:
                 timer.start()
                 engine.add_batch(stream[start:start + {_BATCH}])
+                took = time.perf_counter() - began  # the next signal comes within as long
             except BaseException as error:
                 outcome = type(error).__name__
             try:
