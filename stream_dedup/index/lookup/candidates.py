@@ -146,7 +146,7 @@ class Search:
         self._want(found, wanted)
 
     def look_up_tables(self, fingerprints: U64, sums: I64, proved: Bool, segmented: Bool) -> None:
-        """Look up the tables for the articles that are not proved to be copies, if their landmarks leave anything open.
+        """Look up the tables for articles that are not proved to be copies and whose landmarks leave anything open.
 
         Args:
             fingerprints: shape (n,).
@@ -215,7 +215,7 @@ class Search:
             MarkLists(
                 LookedUp(keys.offsets, keys.looked_up, offsets[:-1], offsets[1:]),
                 articles,
-                size_classes(sizes)[articles.astype(np.int64)].astype(np.uint64),
+                size_classes(sizes)[articles].astype(np.uint64),
             ),
             others > 0,
             lists.stops - lists.begins + others >= index.kinds[LANDMARK].cap,
