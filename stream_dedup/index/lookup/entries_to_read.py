@@ -126,6 +126,7 @@ def sharing_enough(marks: Marks) -> tuple[Bool, Bool]:
 
 @kernel
 def _keys_of(i: int, looked_up: LookedUp) -> I64:
+    """Return the numbers of the keys that article i looks up."""
     return looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]
 
 
@@ -212,7 +213,7 @@ def _ask_for(i: int, lists: MarkLists) -> None:
     """Prefetch the beginnings of the lists that article i looks up, if there is one: most lists are short."""
     looked_up = lists.looked_up
     if i + 1 < len(looked_up.offsets):
-        for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
+        for key in _keys_of(i, looked_up):
             prefetch(lists.entries, looked_up.begins[key])
             prefetch(lists.classes, looked_up.begins[key])
 
@@ -221,7 +222,7 @@ def _ask_for(i: int, lists: MarkLists) -> None:
 def _postings(i: int, looked_up: LookedUp) -> int:
     """Return how many postings are in the lists that article i looks up."""
     total = 0
-    for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
+    for key in _keys_of(i, looked_up):
         total += looked_up.stops[key] - looked_up.begins[key]
     return total
 
@@ -232,7 +233,7 @@ def _count(i: int, lists: MarkLists, shared: _Shared) -> int:
     looked_up = lists.looked_up
     # Use only as much of the table as is needed, so that it stays in the processor's cache.
     last, place = table_size(_postings(i, looked_up)) - 1, 0
-    for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
+    for key in _keys_of(i, looked_up):
         for posting in range(looked_up.begins[key], looked_up.stops[key]):
             entry = lists.entries[posting]
             slot = number_slot(entry, last)
@@ -283,7 +284,7 @@ def near_enough(
 def _near(i: int, looked_up: LookedUp, fingerprints: U64, stored: U64, max_distance: int, near: I64) -> int:
     """List the postings in the lists that article i looks up whose entries are near it; return how many there are."""
     count = 0
-    for key in looked_up.keys[looked_up.offsets[i] : looked_up.offsets[i + 1]]:
+    for key in _keys_of(i, looked_up):
         for posting in range(looked_up.begins[key], looked_up.stops[key]):
             near[count] = posting
             count += popcount(fingerprints[i] ^ stored[posting]) <= max_distance
@@ -303,7 +304,7 @@ def _least_to_find(own: I64, size: int, full: int, sharing: Sharing) -> int:
 def _listed(i: int, marks: Marks, sharing: U64) -> int:
     """List the entries that share landmarks with article i, once for each of these; return how many that makes."""
     lists, count = marks.stored.looked_up, 0
-    for key in lists.keys[lists.offsets[i] : lists.offsets[i + 1]]:
+    for key in _keys_of(i, lists):
         for posting in range(lists.begins[key], lists.stops[key]):
             sharing[count] = marks.stored.entries[posting]
             count += 1
