@@ -6,8 +6,11 @@ Knows only arithmetic; knows nothing of Kafka or of what is printed.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
+
+from stream_dedup.arrays import F64
 
 _START = 20  # the first twentieth of the outputs is left out: the start
 _LOOKED_THROUGH = 4_096  # outputs, two full batches: enough to contain a pause between batches
@@ -76,7 +79,19 @@ class Latency:
     p99_ms: float
 
 
-def latency_of(rate: float, latencies_ms: Sequence[float]) -> Latency:
+class Latencies(NamedTuple):
+    """The latency under a constant load.
+
+    Attributes:
+        settling: of its first seconds, while the broker still takes more CPU for it.
+        settled: from then on.
+    """
+
+    settling: Latency
+    settled: Latency
+
+
+def latency_of(rate: float, latencies_ms: Sequence[float] | F64) -> Latency:
     """Return the percentiles of latencies, interpolated linearly between neighbours."""
     middle, late = np.percentile(latencies_ms, [50, 99]).tolist()
     return Latency(rate, len(latencies_ms), middle, late)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from deploy.broker import kafka_for_session
 from tests.benchmarks.throughput.articles import write_articles
-from tests.benchmarks.throughput.figures import Latency
+from tests.benchmarks.throughput.figures import Latencies
 from tests.benchmarks.throughput.latency import measure_latency
 from tests.benchmarks.throughput.references import Reference, Timed
 from tests.benchmarks.throughput.service import ServiceRun, Variant, run_service
@@ -31,7 +31,7 @@ class Plan:
         variants: variants of the service; the latency is measured with the first.
         references: the installed references.
         rounds: how often each is timed.
-        latency_seconds: duration of the load at half of the top rate; 0 to skip the latency.
+        latency_seconds: duration of the load at half of the top rate that counts; 0 to skip the latency.
         flags: settings, as `group.name=value`.
     """
 
@@ -49,7 +49,7 @@ class Results:
 
     services: dict[str, list[ServiceRun]] = field(default_factory=dict)
     references: dict[str, list[Timed]] = field(default_factory=dict)
-    latency: Latency | None = None
+    latency: Latencies | None = None
 
     def rates(self) -> dict[str, list[float]]:
         """Return articles per second of everything that was timed."""
@@ -102,7 +102,7 @@ def timed_in_rounds(plan: Plan, tell: Callable[[str], object]) -> Results:
     return results
 
 
-def _latency(bootstrap: str, plan: Plan, results: Results) -> Latency:
+def _latency(bootstrap: str, plan: Plan, results: Results) -> Latencies:
     variant = plan.variants[0]
     half = median(run.rate for run in results.services[variant.name]) / 2
     flags = [*variant.flags(), *plan.flags]
