@@ -23,6 +23,7 @@ from confluent_kafka import (
 
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings, is_expression
+from stream_dedup.stream.input.losses import Losses
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.positions import Identify, InputPositions
 from stream_dedup.stream.input.time_order import TimeOrder
@@ -113,6 +114,7 @@ class Source:
         self._topics: list[str] = []
         self._elsewhere: set[Place] = set()  # partitions that another member had at the last look
         self._recurring_faults = RecurringFaults()
+        self._losses = Losses(self._recurring_faults)
         self._fault: BrokerError | None = None
         self._polled_at = time.monotonic()
         self.assigned: set[Place] = set()
@@ -367,11 +369,13 @@ class Source:
                 else:
                     self._order.add(message)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  # librdkafka's name
-                self._resume_after_loss(place_of(message), offset_of(message), error.str())
+                if (place := place_of(message)) in self.assigned:
+                    self._losses.add(place, offset_of(message), error.str())
             elif not is_transient(error):
                 raise reading_error(f"cannot read {message.topic() or 'the input'}", error)
             else:
                 self._recurring_faults.warning("input_waits", error=error.name(), detail=error.str())
+        self._losses.handle(self._resume_after_loss)
 
     def _follows(self, place: Place, message: Message) -> bool:
         """Tell whether a message of a partition follows those before the position at which reading began.
@@ -400,35 +404,26 @@ class Source:
         return max(0, high - start) if high >= 0 else None
 
     def _resume_after_loss(self, place: Place, offset: int, told: str) -> None:
-        """Resume a partition where it has messages, since the next one to read is gone.
-
-        Args:
-            place: topic and partition.
-            offset: the one that was requested; not above 0 if a new leader made the client look.
-            told: the client's error message.
+        """Resume a partition where it has messages, since the next one to read is gone; see `Losses.add`.
 
         Raises:
-            BrokerError: the broker does not say which offsets it has, or the topic was recreated.
+            BrokerError: the topic was recreated.
+            KafkaException: the broker does not say which offsets it has.
         """
-        if place not in self.assigned:
-            return
         self._positions.check(self.assigned)
         lasts = self._under_way.lasts(place)
         if held := self._order.held(place):
             lasts.append(held.last)
         read_to = max(offset, self._positions.position(place), *(offset_of(message) + 1 for message in lasts), 0)
-        try:
-            first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
-            goes_on = max(first, min(read_to, end_at_loss(told, end)))
-            log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
-            if lost := goes_on < read_to:
-                self._under_way.mark_lost(place)
-                if held:
-                    goes_on = max(first, min(goes_on, offset_of(held.first)))
-            self._positions.begin_at({place: goes_on})
-            self._read_from(self._positions.identified({place: goes_on}) | epochs_of(lasts), keep=not lost)
-        except KafkaException as error:
-            raise BrokerError(f"cannot read {place[0]}: {told}, and then: {error.args[0].str()}") from None
+        first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
+        goes_on = max(first, min(read_to, end_at_loss(told, end)))
+        log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
+        if lost := goes_on < read_to:
+            self._under_way.mark_lost(place)
+            if held:
+                goes_on = max(first, min(goes_on, offset_of(held.first)))
+        self._positions.begin_at({place: goes_on})
+        self._read_from(self._positions.identified({place: goes_on}) | epochs_of(lasts), keep=not lost)
 
     def _read_from(self, offsets: Mapping[Place, int], *, keep: bool) -> None:
         """Move assigned partitions to other offsets; what is held of them is discarded, or kept."""
@@ -441,7 +436,9 @@ class Source:
     def _start(self, places: list[TopicPartition]) -> None:
         """Start reading partitions, at their offsets."""
         self._consumer.incremental_assign(places)
-        self._unproved |= {(place.topic, place.partition): place for place in places}
+        started = {(place.topic, place.partition): place for place in places}
+        self._losses.forget(started)
+        self._unproved |= started
 
     def _move(self, places: set[Place]) -> None:
         """Note that partitions were revoked or assigned."""
@@ -482,6 +479,7 @@ class Source:
         self._order.end(places)
         for place in places:
             self._unproved.pop(place, None)
+        self._losses.forget(places)
         self.assigned -= places
         log.info("partitions_revoked", partitions=_named(partitions))
 
