@@ -42,9 +42,15 @@ def load_settings(
         flags: `group.name=value`; they take precedence.
 
     Raises:
+        TypeError: `flags` is a single text.
         SettingsError: the file cannot be read, or settings are unknown, of the wrong type or out of bounds; all of
             these are listed.
     """
+    if isinstance(flags, str | bytes):  # not shown: the value may be a secret
+        raise TypeError(
+            f"flags is of type {type(flags).__name__}: a sequence of settings is expected, each group.name=value; wrap "
+            "a single one in a list"
+        )
     tree: Tree = {}
     faults: list[str] = []
     # A file that cannot be read is the only fault reported: without its contents the other settings may seem wrong.

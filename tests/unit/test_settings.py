@@ -606,6 +606,15 @@ def test_flag_without_a_value_is_refused(flag: str) -> None:
     assert "group.name=value" in _faults(flag)
 
 
+@pytest.mark.parametrize("flags", ["kafka.sasl.password=s3cret", b"kafka.sasl.password=s3cret"])
+def test_flags_in_one_text_are_refused(flags: str | bytes) -> None:
+    """A text is a sequence of letters, none of which is a setting; its value is not shown."""
+    kind = type(flags).__name__
+    said = "a sequence of settings is expected, each group.name=value; wrap a single one in a list"
+    with pytest.raises(TypeError, match=f"^flags is of type {kind}: {said}$"):
+        load_settings(flags=flags)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("flag", ["commit=3", "x=1", "commit.articles.x=1"])
 def test_flag_that_names_no_setting_is_refused(flag: str) -> None:
     """A value for a group, a name without a group, and a name below a setting are faults."""
