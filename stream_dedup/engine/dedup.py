@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
+from threading import RLock
 
 from stream_dedup.arguments import check_items, shown
 from stream_dedup.article import Article, Decision, Unjudged, Withdrawal
@@ -36,7 +37,8 @@ _ARTICLE = "an Article (stream_dedup.Article)"
 class Deduplicator(SelfClosing):
     """Decides for each article whether it is new. Use from one thread at a time, except for `prepare`.
 
-    Use it as a context manager, or call `close`. Ctrl-C waits for the end of a call, whose changes are remembered.
+    Use it as a context manager, or call `close`. Ctrl-C waits for the end of a call, whose changes are remembered, and
+    so does `close` in another thread.
 
     Args:
         directory: where the state is kept; None keeps it in memory.
@@ -61,6 +63,8 @@ class Deduplicator(SelfClosing):
         beside: "Deduplicator | None" = None,
     ) -> None:
         self._settings = _checked(settings)
+        # What an open call reads must not be released under it. `close` may also be called within one, by a store.
+        self._using = RLock()
         store = store or _opened(directory, self._settings)
         with ExitStack() as failed:
             failed.callback(store.close)
@@ -160,12 +164,13 @@ class Deduplicator(SelfClosing):
             ValueError: `prepared` is of other articles.
         """
         check_items(items, _ITEMS, _ITEM)
-        self.state.check_open()
-        if prepared is not None and [*prepared.articles] != [item for item in items if isinstance(item, Article)]:
-            raise ValueError(
-                "`prepared` is of other articles than these: pass what `prepare` returned for the same items"
-            )
-        return Batch(self._parts, self.state, items, prepared).judged()
+        with self._using:
+            self.state.check_open()
+            if prepared is not None and [*prepared.articles] != [item for item in items if isinstance(item, Article)]:
+                raise ValueError(
+                    "`prepared` is of other articles than these: pass what `prepare` returned for the same items"
+                )
+            return Batch(self._parts, self.state, items, prepared).judged()
 
     @holding_interrupt()
     def apply(self, change: Change, positions: Positions | None = None, place: ChangelogPosition | None = None) -> None:
@@ -183,7 +188,8 @@ class Deduplicator(SelfClosing):
         """
         if not isinstance(change, Change):
             raise TypeError(f"{shown(change)}: `apply` needs the `change` of what `decide` returned")
-        self.state.apply(change, positions or {}, place)
+        with self._using:
+            self.state.apply(change, positions or {}, place)
 
     def commit_of(self, change: Change, positions: Positions) -> Commit:
         """Return a change as the changelog stores it.
@@ -219,7 +225,8 @@ class Deduplicator(SelfClosing):
         Raises:
             StoreError: the store cannot be read, or the engine is closed.
         """
-        return self.state.positions()
+        with self._using:
+            return self.state.positions()
 
     def vocabulary(self) -> int:
         """Return how many words are counted."""
@@ -230,8 +237,12 @@ class Deduplicator(SelfClosing):
         return self.state.epoch_state.lines.lines
 
     def close(self) -> None:
-        """Release the directory. Nothing can be decided afterwards; `progress` remains available."""
-        self.state.close()
+        """Release the directory. Nothing can be decided afterwards; `progress` remains available.
+
+        Waits for a call in another thread to end: the next one there is refused, as the engine is closed.
+        """
+        with self._using:
+            self.state.close()
 
 
 @cache

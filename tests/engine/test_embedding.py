@@ -4,8 +4,9 @@ Knows what users call; what is decided is tested elsewhere.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -13,7 +14,8 @@ import stream_dedup
 from stream_dedup import Article, Deduplicator, Relation
 from stream_dedup.article import Withdrawal
 from stream_dedup.engine.judged import Change
-from stream_dedup.index.stores.store import StoreError
+from stream_dedup.index.stores.rocks import RocksStore
+from stream_dedup.index.stores.store import Family, StoreError
 from stream_dedup.settings import EngineSettings, StateSettings, load_settings
 from tests.engine.one_by_one import REPOST, SETTINGS
 from tests.engine.samples import articles, bodies
@@ -120,6 +122,26 @@ def test_a_closed_engine_says_so(place: str, tmp_path: Path) -> None:
             call(engine, change)
     engine.close()
     assert engine.progress.judged == 2
+
+
+def test_closing_waits_for_a_call_in_another_thread(tmp_path: Path) -> None:
+    """What the call reads is not released under it; the next call is told that the engine is closed."""
+    store = RocksStore(tmp_path / "state")
+    engine = Deduplicator(settings=SETTINGS, store=store)
+    engine.add_batch(articles()[:2])
+    closing = Thread(target=engine.close)
+
+    def get_many(family: Family, keys: Sequence[bytes]) -> list[bytes | None]:
+        if closing.ident is None:
+            closing.start()
+            closing.join(0.2)
+        return read(family, keys)
+
+    read, store.get_many = store.get_many, get_many  # type: ignore[method-assign]
+    assert len(engine.decide(articles()[2:4]).outcomes) == 2
+    closing.join()
+    with pytest.raises(StoreError, match=r"^the engine is closed: "):
+        engine.decide(articles()[2:4])
 
 
 def test_embedded_in_memory() -> None:
