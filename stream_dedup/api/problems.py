@@ -92,9 +92,14 @@ class RefusedError(Exception):
     """
 
     def __init__(self, status: int, code: Code, detail: str) -> None:
-        super().__init__(detail)
+        super().__init__(status, code, detail)  # what it is made with, so that it can be pickled
         self.status = status
         self.code = code
+        self._detail = detail
+
+    def __str__(self) -> str:
+        """Return the detail."""
+        return self._detail
 
 
 def problem(status: int, code: Code, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:

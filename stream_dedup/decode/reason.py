@@ -43,8 +43,13 @@ class UndecodableError(Exception):
     """
 
     def __init__(self, reason: Reason, detail: str) -> None:
-        super().__init__(detail)
+        super().__init__(reason, detail)  # what it is made with, so that it can be pickled
         self.reason = reason
+        self._detail = detail
+
+    def __str__(self) -> str:
+        """Return the detail."""
+        return self._detail
 
 
 def internal(error: Exception) -> UndecodableError:

@@ -58,9 +58,13 @@ class NestedSettingsError(ValueError):
     """
 
     def __init__(self, path: tuple[str, ...], faults: ValidationError) -> None:
-        super().__init__(f"{'.'.join(path)}: {faults}")
+        super().__init__(path, faults)  # what it is made with, so that it can be pickled
         self.path = path
         self.faults = faults
+
+    def __str__(self) -> str:
+        """Return the table's name and the faults."""
+        return f"{'.'.join(self.path)}: {self.faults}"
 
 
 def group_of(field: FieldInfo) -> type[BaseModel] | None:

@@ -43,8 +43,9 @@ Workers = Callable[[], Executor]
 class WorkerLostError(Exception):
     """A worker process has died."""
 
-    def __init__(self) -> None:
-        super().__init__("a worker process was killed, most likely for lack of memory: try fewer --jobs")
+    def __str__(self) -> str:
+        """Return why, and what to do."""
+        return "a worker process was killed, most likely for lack of memory: try fewer --jobs"
 
 
 def processes(jobs: int) -> int:

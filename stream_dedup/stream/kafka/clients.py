@@ -135,8 +135,13 @@ class PropertyError(SettingsError):
     """
 
     def __init__(self, faults: Mapping[str, str], other: str = "") -> None:
+        super().__init__(faults, other)  # what it is made with, so that it can be pickled
         self.names = tuple(faults)
-        super().__init__("\n".join([*faults.values(), *([other] if other else [])]))
+        self._lines = [*faults.values(), *([other] if other else [])]
+
+    def __str__(self) -> str:
+        """Return the faults, a line each."""
+        return "\n".join(self._lines)
 
 
 def end_at_loss(told: str, end: int) -> int:

@@ -56,12 +56,17 @@ class ChangelogLostError(BrokerError):
     """
 
     def __init__(self, topic: str, end: int, position: int) -> None:
+        super().__init__(topic, end, position)  # what it is made with, so that it can be pickled
         ends = f"ends at {end}" if end < position else f"had ended before it grew to {end}"
-        super().__init__(
+        self._told = (
             f"{topic} {ends}, but the state is at {position}: the broker has lost the end of the topic, or it "
             "was deleted and recreated. Remove the state directory: the state is restored from what the changelog "
             "holds, and what else the group has decided is judged again without being published"
         )
+
+    def __str__(self) -> str:
+        """Return what is lost, and what to do."""
+        return self._told
 
 
 class ChangelogIncompleteError(BrokerError):
