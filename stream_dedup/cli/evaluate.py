@@ -28,6 +28,7 @@ from stream_dedup.cli.terminal import (
     out,
     run_reporting_errors,
     settings_of,
+    telling_of_compiling,
 )
 from stream_dedup.counted import counted
 from stream_dedup.rendering.plain import plain
@@ -202,7 +203,8 @@ def run_command(
             raise
         _report(evaluation, results, markdown, findings=findings)
 
-    run_reporting_errors(work)
+    with telling_of_compiling():
+        run_reporting_errors(work)
 
 
 @app.command("make")
@@ -239,7 +241,8 @@ def make_command(
         _announce(taken)
         out.print(f"labelled articles written to {result}", soft_wrap=True)
 
-    run_reporting_errors(work)
+    with telling_of_compiling():
+        run_reporting_errors(work)
 
 
 @app.command("report")

@@ -16,7 +16,7 @@ from shutil import disk_usage
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.event import Listener, install_listener
+from numba.core.event import Listener, install_listener, trigger_event
 
 from stream_dedup.scratch import Scratch
 
@@ -24,6 +24,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _ROOM_BYTES = 50 << 20  # a service's loops take 16 MB
 _IMPORT = re.compile(r"^from stream_dedup\.([\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
 _NAME = re.compile(r"\w+")
+_COMPILING = "numba:compile"  # numba's name of the event
 
 
 def kernel(function: _Function) -> _Function:
@@ -63,7 +64,13 @@ def cache_directory() -> Path | None:
 
 def hearing_of_compiling(hear: Callable[[], None]) -> AbstractContextManager[None]:
     """Return a context in which `hear` is called when the first loop is compiled, as no code of it is cached."""
-    return cast("AbstractContextManager[None]", install_listener("numba:compile", _Once(hear)))
+    return cast("AbstractContextManager[None]", install_listener(_COMPILING, _Once(hear)))
+
+
+def tell_of_compiling() -> None:
+    """Let those who hear of compiling in this process know that another one does it on behalf of this one."""
+    with trigger_event(_COMPILING):
+        pass
 
 
 class _Once(Listener):

@@ -7,13 +7,16 @@ import sys
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
+from numba.core.event import trigger_event
 from typer.testing import CliRunner, Result
 
 from stream_dedup.cli.main import app
 from stream_dedup.evaluate.algorithm import Features
 from stream_dedup.evaluate.comparison import Comparison
+from stream_dedup.text.normal import Normaliser
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 
@@ -54,6 +57,24 @@ def test_run_makes_reposts_and_writes_a_report(invoke: Invoke, articles: Path, t
     assert (markdown / "report.md").is_file()
     evaluation = json.loads((out / "evaluation.json").read_bytes())
     assert {one["named"]["name"] for one in evaluation["measured"]} == {"chars/5-grams/jaccard", "rjieba/none/cosine"}
+
+
+def test_first_run_of_an_installation_says_why_it_takes_long(
+    invoke: Invoke, articles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often loops are compiled, while articles are read or in a run, it says so once."""
+    normalised = Normaliser.__call__
+
+    def compiled_and_normalised(*told: Any) -> str:  # noqa: ANN401  # passed on
+        with trigger_event("numba:compile"):
+            return normalised(*told)
+
+    run = ("run", articles, "-a", "jieba-precise/none/jaccard", "--replaced", 0, "-j", 1, "-o")
+    assert "compiling" not in invoke(*run, tmp_path / "usual").stderr
+    monkeypatch.setattr(Normaliser, "__call__", compiled_and_normalised)
+    first = invoke(*run, tmp_path / "first")
+    assert first.exit_code == 0, first.output
+    assert first.stderr.count("compiling, once per installation") == 1
 
 
 def test_what_was_made_is_run_again_as_it_is(invoke: Invoke, articles: Path, tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from queue import Empty, Queue
 from typing import Any, Generic, TypeVar
 
@@ -20,10 +22,12 @@ from joblib import cpu_count
 from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
+from stream_dedup.compiled.kernel import hearing_of_compiling, tell_of_compiling
 from stream_dedup.signals import exit_by_signal, handling_signals
 
 _Result = TypeVar("_Result")
 _IDLE_SECONDS = 60
+_FOR_GOOD = ExitStack()  # what lasts as long as a worker
 _LOOK_SECONDS = 2.0  # between two looks at whether the parent process lives
 
 
@@ -56,7 +60,7 @@ def processes(jobs: int) -> int:
 
 @contextmanager
 def workers(jobs: int) -> Iterator[Workers]:
-    """Provide workers, and stop them at the end whatever they are doing.
+    """Provide workers, and stop them at the end whatever they are doing. Who hears of compiling hears of theirs too.
 
     Args:
         jobs: number of processes; 1 means this process alone, 0 means one per core.
@@ -65,11 +69,16 @@ def workers(jobs: int) -> Iterator[Workers]:
         yield _InProcessExecutor
         return
 
+    hearing, telling = Pipe(duplex=False)
+    threading.Thread(target=_pass_on, args=(hearing,), name="compiling", daemon=True).start()
+
     def executor() -> Any:  # noqa: ANN401  # loky publishes no types
         # This replaces an executor that has broken.
-        return get_reusable_executor(max_workers=processes(jobs), timeout=_IDLE_SECONDS, initializer=_depend)
+        return get_reusable_executor(
+            max_workers=processes(jobs), timeout=_IDLE_SECONDS, initializer=_begin, initargs=(telling,)
+        )
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), telling:
         # It only says that a worker whose memory has grown is replaced by a new one.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
         try:
@@ -86,6 +95,28 @@ def _drop_waiting(team: Any) -> None:  # noqa: ANN401  # loky publishes no types
     with suppress(Empty):
         while True:
             waiting.get_nowait()
+
+
+def _pass_on(hearing: Connection) -> None:
+    """Tell that a worker compiles when the first one says so, or end with the last one."""
+    with hearing, suppress(EOFError):
+        hearing.recv_bytes()
+        tell_of_compiling()
+
+
+def _begin(telling: Connection) -> None:
+    """Prepare a worker.
+
+    Args:
+        telling: for one message if it compiles; nobody may listen any more.
+    """
+    _depend()
+
+    def tell() -> None:
+        with suppress(OSError):
+            telling.send_bytes(b"compiling")
+
+    _FOR_GOOD.enter_context(hearing_of_compiling(tell))
 
 
 def _depend() -> None:

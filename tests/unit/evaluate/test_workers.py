@@ -8,11 +8,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from threading import Timer
+from threading import Semaphore, Timer
+from unittest.mock import Mock
 
 import psutil
 import pytest
+from numba.core.event import trigger_event
 
+from stream_dedup.compiled.kernel import hearing_of_compiling
 from stream_dedup.evaluate.runner.workers import Call, Job, WorkerLostError, run_jobs, workers
 from stream_dedup.signals import cleaning_up_on_signals
 
@@ -78,6 +81,23 @@ def test_killed_worker_is_replaced() -> None:
     assert isinstance(outcomes["killed"], WorkerLostError)
     assert "--jobs" in str(outcomes["killed"])
     assert outcomes["after"] == 1
+
+
+def _compile() -> int:
+    with trigger_event("numba:compile"):
+        return 1
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.slow
+def test_compiling_in_a_worker_is_heard(processes: int) -> None:
+    """Once, as if this process did it, however many workers compile."""
+    told, heard = Semaphore(0), Mock()
+    heard.side_effect = told.release
+    with hearing_of_compiling(heard), workers(processes) as team:
+        outcomes = dict(run_jobs({str(n): _calling(_compile) for n in range(4)}, team, 4))
+        assert told.acquire(timeout=60)
+    assert (set(outcomes.values()), heard.call_count) == ({1}, 1)
 
 
 _KILLED = """
