@@ -3,6 +3,7 @@
 Knows columns and their order; knows nothing of how an answer is found.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
@@ -75,6 +76,10 @@ def status_shown(status: StatusAnswer) -> RenderableType:
             "IDF epoch": str(status.idf_epoch),
             "next to read": list(map(str, status.input)),
             "files": [_file(file) for file in status.files],
+            "results": [
+                f"{results}, of {counted(files, 'file')}"
+                for results, files in Counter(file.results for file in status.files).items()
+            ],
         }
     )
 

@@ -600,6 +600,7 @@ def test_status_leaves_out_what_is_unknown() -> None:
         "a.jsonl, 1 line, the run is finished",
         "b.jsonl, 2,000 lines, the run is not finished",
     ]
+    assert told["results"] == ["out, of 2 files"]
 
 
 @pytest.mark.parametrize(
