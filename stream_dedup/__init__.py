@@ -3,14 +3,15 @@
 The names below are the embedded API; the service and the command line are built on the same engine.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stream_dedup.article import Article, Decision, Link, Origin, Relation, Source
-from stream_dedup.settings import EngineSettings, Settings, load_settings
 from stream_dedup.version import __version__
 
 if TYPE_CHECKING:
+    from stream_dedup.article import Article, Decision, Link, Origin, Relation, Source
     from stream_dedup.engine.dedup import Deduplicator
+    from stream_dedup.settings import EngineSettings, Settings, load_settings
 
 __all__ = [
     "Article",
@@ -26,14 +27,23 @@ __all__ = [
     "load_settings",
 ]
 
+_HOMES = {
+    **dict.fromkeys(("Article", "Decision", "Link", "Origin", "Relation", "Source"), "stream_dedup.article"),
+    **dict.fromkeys(("EngineSettings", "Settings", "load_settings"), "stream_dedup.settings"),
+    "Deduplicator": "stream_dedup.engine.dedup",
+}
+
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  # the signature of PEP 562
-    """Load the engine and its compiled loops on first use: settings and the command line do without them."""
-    if name != "Deduplicator":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stream_dedup.engine.dedup import Deduplicator  # noqa: PLC0415  # see above
+    """Load what is used when it is first used.
 
-    return Deduplicator
+    Settings and the command line do without the engine and its compiled loops, and Ctrl-C cannot be handled before this
+    module has been loaded.
+    """
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

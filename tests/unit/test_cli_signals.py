@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,35 @@ def test_whoever_reads_along_may_go(arguments: tuple[str, ...]) -> None:
     with os.fdopen(writing, "w") as pipe:
         run = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
     assert (run.returncode, run.stderr) == (128 + signal.SIGPIPE, "")
+
+
+_SCRIPT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+_MODULE, _, _FUNCTION = _SCRIPT["stream-dedup"].partition(":")
+# Loaded by Python before anything else.
+_SITE = """
+import os, signal, sys
+class Finder:
+    def find_spec(name, *_):
+        if name == "pydantic":
+            os.kill(os.getpid(), signal.{signal})
+sys.meta_path.insert(0, Finder)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("start", [("-m", "stream_dedup"), ("-c", f"from {_MODULE} import {_FUNCTION}; {_FUNCTION}()")])
+def test_signal_is_heard_while_a_command_is_loaded(
+    start: tuple[str, ...], number: signal.Signals, tmp_path: Path
+) -> None:
+    """As soon as a package is looked for that takes long to load: there is no traceback of an import."""
+    (tmp_path / "sitecustomize.py").write_text(_SITE.format(signal=number.name))
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, *start, "--version"]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=60, check=False
+    )
+    told = "error: interrupted\n" if number == signal.SIGINT else ""
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", told)
 
 
 _DRAWING = """

@@ -43,10 +43,9 @@ _MADE: list[Exception] = [
 
 def _kinds() -> Iterator[type[Exception]]:
     for module in pkgutil.walk_packages(stream_dedup.__path__, "stream_dedup."):
-        if module.name != "stream_dedup.__main__":
-            for _, kind in getmembers(importlib.import_module(module.name), isclass):
-                if kind.__module__ == module.name and issubclass(kind, Exception):
-                    yield kind
+        for _, kind in getmembers(importlib.import_module(module.name), isclass):
+            if kind.__module__ == module.name and issubclass(kind, Exception):
+                yield kind
 
 
 def test_every_exception_can_be_pickled() -> None:
