@@ -4,6 +4,7 @@ Knows requests; knows nothing of answers.
 """
 
 import json
+import re
 from collections.abc import Callable, Coroutine
 from email.message import Message
 from typing import Annotated, Any, NoReturn
@@ -24,6 +25,8 @@ from stream_dedup.ask.bounds import (
 from stream_dedup.scope import MAX_SCOPE_BYTES
 
 _MOST_MEMBERS = 100  # of a body, with those that are refused one by one
+_MOST_VALUES = 100  # arrays and objects in a body, none of whose members is one
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # in JSON; the last one may be cut short
 
 
 def _told(check: Callable[[str], str]) -> AfterValidator:
@@ -118,11 +121,28 @@ class _JsonRequest(Request):
         """Return the value of the body.
 
         Raises:
-            RefusedError: it is not valid JSON.
+            RefusedError: it is not valid JSON, or has many arrays or objects.
         """
         if not hasattr(self, "_value"):
+            _check_values(await self.body())
             self._value = _json(await self.body())
         return self._value
+
+
+def _check_values(body: bytes) -> None:
+    """Check that there are few arrays and objects: while they are made, the garbage collector looks at all of them.
+
+    Raises:
+        RefusedError: there are more.
+    """
+    # Most texts have so few brackets that their strings need not be told apart.
+    if _ends(body) > _MOST_VALUES and (values := _ends(_STRING.sub(b"", body))) > _MOST_VALUES:
+        told = f"the body has {values} arrays and objects: /openapi.json lists its members, none of which is one"
+        raise _invalid(told)
+
+
+def _ends(body: bytes) -> int:
+    return body.count(b"]") + body.count(b"}")
 
 
 def _json(body: bytes) -> Any:  # noqa: ANN401  # any value

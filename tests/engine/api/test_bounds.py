@@ -42,6 +42,21 @@ def test_bodies_have_a_bound(locked: TestClient) -> None:
     assert small.status_code == 200
 
 
+@pytest.mark.parametrize("value", ["[]", '{"": {}}'])
+@pytest.mark.parametrize("body", ["[%s]", '{"body": "]]", "title": [%s]}', '{"title": "\\"[", "none": [%s'])
+def test_body_of_many_arrays_or_objects_is_not_read(
+    client: TestClient, body: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would take seconds, in which nobody else is answered; brackets in a text are no arrays."""
+    monkeypatch.setattr("json.loads", lambda *_, **__: pytest.fail("it is read"))
+    answer = client.post("/v1/similar", content=body % ",".join([value] * 1_000), headers=JSON)
+    monkeypatch.undo()
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert "arrays and objects: /openapi.json lists its members" in answer.json()["detail"]
+    for text in ("[]{}" * 1_000, '\\"]' * 1_000):
+        assert client.post("/v1/similar", json={"body": text}, headers=JSON).status_code == 200
+
+
 def test_announced_body_has_a_bound(directory: Path) -> None:
     """It is refused before any of it has come: a client that never sends it would wait half a minute otherwise."""
     sent: list[Message] = []
