@@ -6,10 +6,10 @@ Knows confluent-kafka's client and which of its errors are temporary; knows no f
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
@@ -21,6 +21,7 @@ from stream_dedup.settings import SettingsError
 
 _TIMEOUT_SECONDS = 3.0  # for each piece of an answer; the client has no default
 _ANSWER_SECONDS = 5.0  # for a whole one, which a stop has to wait for
+_MOST_BYTES = 16 << 20  # of an answer, unpacked: a registry keeps its schemas in messages of a megabyte
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 15.0
 _SLICE_SECONDS = 1.0  # of a pause
@@ -53,9 +54,29 @@ def make_client(properties: Mapping[str, str]) -> SchemaRegistryClient:
     given = {name: _number(name, value) if name in _NUMBERS else value for name, value in properties.items()}
     ours = {"timeout": _TIMEOUT_SECONDS, "max.retries": 0, **_authorities(properties)}
     try:
-        return SchemaRegistryClient.new_client(ours | given)
+        client = SchemaRegistryClient.new_client(ours | given)
     except (OSError, ValueError, TypeError) as error:
         raise SettingsError(f"registry: {error} (a property of confluent-kafka's SchemaRegistryClient)") from None
+    client._rest_client.session.event_hooks["response"].append(_bound)  # noqa: SLF001  # no property bounds an answer
+    return client
+
+
+def _bound(answer: Any) -> None:  # noqa: ANN401  # the client's HTTP library may be another one day
+    """Bound an answer that is about to be read: what stands at the URL may be anything."""
+    whole = answer.iter_bytes
+
+    def bounded() -> Iterator[bytes]:
+        size = 0
+        for part in whole():
+            size += len(part)
+            if size > _MOST_BYTES:
+                raise RegistryUnreachableError(
+                    f"what answers instead of the schema registry sends more than {_MOST_BYTES >> 20} MiB: check "
+                    "registry.url"
+                )
+            yield part
+
+    answer.iter_bytes = bounded
 
 
 def _check_there(name: str, value: str) -> None:
@@ -194,6 +215,8 @@ class Registry:
             # Once more, since it may have come up in the meantime.
             again: _Answer | RegistryUnreachableError = self._try(question, presence, is_there=True)
             return again
+        except RegistryUnreachableError as error:
+            return error
         except Exception as error:  # noqa: BLE001  # whatever the network, TLS or a proxy in between may do
             return RegistryUnreachableError(f"no answer from the schema registry: {type(error).__name__}: {error}")
         finally:

@@ -3,6 +3,7 @@
 The registry is a server in this process whose answers the tests determine.
 """
 
+import gzip
 import json
 import threading
 import time
@@ -221,6 +222,32 @@ def test_answer_that_drips_in_is_an_outage_until_it_is_whole(monkeypatch: pytest
         assert len(server.asked) == 1
     assert len(outages) > 2
     assert "does not come to its end" in outages[0]
+
+
+class _PackingHandler(_Handler):
+    """Sends its answers packed."""
+
+    def do_GET(self) -> None:  # the library's name
+        """Answer the request."""
+        status, text = self._reply()
+        self.send_response(status)
+        self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        self.wfile.write(gzip.compress(text.encode()))
+
+
+@pytest.mark.parametrize("status", [200, 404])
+@pytest.mark.parametrize("handler", [_Handler, _PackingHandler])
+@pytest.mark.slow
+def test_answer_without_end_is_an_outage(status: int, handler: type[_Handler], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more of it is kept in memory than a schema may have, unpacked; it is told what to check."""
+    monkeypatch.setattr(client_, "_MOST_BYTES", 1 << 20)
+    outages: list[str] = []
+    whole = json.dumps({"schema": json.dumps(AVRO), "none": " " * (1 << 20)})
+    with _serving((status, whole), (200, _SCHEMA), handler=handler) as (url, server):
+        assert _registry(url, outages).schema(7).schema_str == json.dumps(AVRO)
+        assert len(server.asked) == 2
+    assert outages == ["what answers instead of the schema registry sends more than 1 MiB: check registry.url"]
 
 
 def test_schema_that_is_not_there_is_told_at_once() -> None:
