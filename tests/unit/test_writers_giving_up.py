@@ -3,6 +3,7 @@
 Knows the calls of a client; what a broker makes of them is tested in tests/stream.
 """
 
+import re
 import threading
 from unittest.mock import Mock
 
@@ -103,6 +104,38 @@ def test_group_that_says_no_is_asked_once(client: Mock, code: int, raised: type[
 def test_every_way_of_saying_that_another_writer_took_over_is_known(code: int) -> None:
     """An end for any other reason would be told as a fault of the broker."""
     assert isinstance(final_error("changelog", "cannot commit", KafkaError(code), 30), FencedError)
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (KafkaError.MSG_SIZE_TOO_LARGE, "max.message.bytes (kafka.producer.batch.size"),
+        (KafkaError.RECORD_LIST_TOO_LARGE, "segment.bytes"),
+        (KafkaError.INVALID_MSG, "the broker's log"),
+        (KafkaError.INVALID_RECORD, "without a key"),
+        (KafkaError.POLICY_VIOLATION, "the broker's policies"),
+        (KafkaError.TOPIC_EXCEPTION, "choose another topic"),
+        (KafkaError._UNKNOWN_TOPIC, "create the topic"),  # noqa: SLF001  # the same
+        (KafkaError._UNKNOWN_PARTITION, "create the topic"),  # noqa: SLF001  # the same
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, "create the topic"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "Write on the topic"),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, "Read on the consumer group"),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, "IdempotentWrite on the cluster"),
+        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Write and Describe on the transactional id"),
+        (KafkaError.INVALID_TRANSACTION_TIMEOUT, "kafka.producer.transaction.timeout.ms"),
+        (KafkaError._UNSUPPORTED_FEATURE, "commit.guarantee = at_least_once"),  # noqa: SLF001  # the same
+        (KafkaError.UNSUPPORTED_VERSION, "commit.guarantee = at_least_once"),
+    ],
+)
+def test_refusal_ends_the_writer_with_what_to_do(client: Mock, code: int, advice: str) -> None:
+    """Deciding the same batch again would only be refused again, until the aborts are given up with no advice."""
+    client.begin_transaction.side_effect = [None, KafkaException(KafkaError(KafkaError._STATE))]  # noqa: SLF001  # the same
+    client.send_offsets_to_transaction.side_effect = KafkaException(KafkaError(code, "refused"))
+    writer = ExactlyOnceWriter(_SETTINGS, "changelog", lambda: None)
+    writer.begin()
+    with pytest.raises(BrokerError, match=rf"refused \(\w+\): .*{re.escape(advice)}"):
+        writer.commit([], _OFFSETS)
+    client.abort_transaction.assert_called_once()
 
 
 @pytest.mark.parametrize("passing", [True, False])
