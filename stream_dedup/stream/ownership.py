@@ -46,7 +46,7 @@ class Ownership:
         self._fault: KafkaError | None = None
         self._missing_since: float | None = None
         self._asking = False
-        self._answer: KafkaError | None = None
+        self._answers: list[KafkaError | None] = []  # to the last question; one at most
         self._recurring_faults = RecurringFaults()
         self._consumer: Consumer = make_consumer(
             settings, {**ownership_properties(settings, owner_topic, digest), "on_commit": self._answered}
@@ -104,15 +104,18 @@ class Ownership:
             BrokerError: as in `poll`.
         """
         if not self._asking:
-            self._asking, self._answer = True, None
+            self._asking = True
             # The offset means nothing: the group accepts one only from its current members.
             self._consumer.commit(offsets=[TopicPartition(self._topic, 0, 0)], asynchronous=True)
         deadline = time.monotonic() + seconds
-        while self._asking and time.monotonic() < deadline:
+        while not self._answers and time.monotonic() < deadline:
             self.poll(_LOOK_SECONDS)
-        if self._answer is not None:
-            raise KafkaException(self._answer)
-        return not self._asking
+        if not self._answers:
+            return False
+        self._asking, answer = False, self._answers.pop()
+        if answer is not None:
+            raise KafkaException(answer)
+        return True
 
     def leave(self) -> None:
         """Leave the group for good: the next owner need not wait for the session to expire."""
@@ -142,7 +145,7 @@ class Ownership:
             )
 
     def _answered(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
-        self._asking, self._answer = False, error
+        self._answers = [error]
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if not partitions:

@@ -199,6 +199,20 @@ def test_question_is_put_once_until_its_answer_comes(scene: _Scene) -> None:
     assert scene.client.commit.call_count == 2
 
 
+@pytest.mark.parametrize("error", [None, _NO_MEMBER])
+def test_answer_that_comes_between_two_calls_is_told_by_the_next(scene: _Scene, error: KafkaError | None) -> None:
+    """Whoever waits polls in between too, to stay alive: nothing is asked a second time for it."""
+    assert not scene.member.ask(0.5)
+    scene.answer(error)
+    scene.member.poll()
+    if error is None:
+        assert scene.member.ask(0.5)
+    else:
+        with pytest.raises(KafkaException, match="UNKNOWN_MEMBER_ID"):
+            scene.member.ask(0.5)
+    scene.client.commit.assert_called_once()
+
+
 def test_answer_counts_for_its_own_question_only(scene: _Scene) -> None:
     """Who was told once that it is no member, and asks again, has no answer until the next one comes."""
     scene.answer(_NO_MEMBER)
