@@ -1,6 +1,7 @@
 """What an owner closes at the end of its term, also without threads; nothing is connected here."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import SimpleNamespace
@@ -34,11 +35,12 @@ def test_all_are_closed_and_the_first_error_is_told(monkeypatch: pytest.MonkeyPa
 
 
 def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service has to end within ten seconds of SIGTERM, whatever its clients wait for."""
+    """A service has to end within ten seconds of SIGTERM, whatever its clients wait for: its end waits for none."""
     monkeypatch.setattr(owner_, "_CLOSE_SECONDS", 0.1)
-    answered, hung = threading.Event(), threading.Event()
+    answered, hung, daemons = threading.Event(), threading.Event(), list[bool]()
 
     def hang() -> None:
+        daemons.append(threading.current_thread().daemon)
         hung.set()
         answered.wait()
 
@@ -46,8 +48,22 @@ def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(StoreError, match="the disk is full"):
             _end(_owner(lambda: None), [hang])
         assert hung.wait(PATIENCE_SECONDS)
+        assert daemons == [True]
     finally:
         answered.set()
+
+
+def test_one_that_takes_a_moment_is_waited_for() -> None:
+    """Otherwise the writer of the next term would be opened while this one still ends its transaction."""
+    closed: list[str] = []
+
+    def close() -> None:
+        time.sleep(0.05)
+        closed.append("writer")
+
+    with pytest.raises(StoreError, match="the disk is full"):
+        _end(_owner(lambda: None), [close])
+    assert closed == ["writer"]
 
 
 def _owner(leave: Callable[[], None]) -> Owner:

@@ -4,7 +4,7 @@ Knows what stands in place of clients and topics; knows nothing of what is decid
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 from unittest.mock import MagicMock, Mock, call
@@ -256,21 +256,3 @@ def test_all_that_was_opened_is_closed(scene: _Scene, *, stops: bool) -> None:
     # The registry is closed first, since the reader's thread may wait for it; rebalances are counted until the end.
     ends = ["Formats.__exit__", "Shadow.close", "Reader.__exit__", "Source.close", "parts.meter.count_rebalances"]
     assert _among(calls[calls.index("Reader.__enter__") :], *ends) == ends
-
-
-@pytest.fixture
-def never() -> Iterator[threading.Event]:
-    """Return what is set at the end only."""
-    made = threading.Event()
-    yield made
-    made.set()
-
-
-def test_client_that_does_not_close_is_left_behind(
-    scene: _Scene, monkeypatch: pytest.MonkeyPatch, never: threading.Event
-) -> None:
-    """A stop may take ten seconds, whatever the broker does."""
-    monkeypatch.setattr(owner_, "_CLOSE_SECONDS", 0.05)
-    scene.journal.make_writer().close.side_effect = never.wait
-    scene.serve()
-    scene.journal.Source().close.assert_called_once()
