@@ -125,6 +125,13 @@ def test_only_the_first_partition_decides_who_is_owner(scene: _Scene) -> None:
     assert (scene.member.owner, scene.member.term) == (True, 2)
 
 
+def test_nothing_is_read_from_the_partition(scene: _Scene) -> None:
+    """It is paused, and where reading begins is not looked up: with `auto.offset.reset = error` that would fail."""
+    scene.assign(TopicPartition(_TOPIC, 0))
+    for taken in (scene.client.incremental_assign, scene.client.pause):
+        assert [(one.partition, one.offset) for one in taken.call_args.args[0]] == [(0, 0)]
+
+
 @pytest.mark.parametrize("call", ["incremental_assign", "pause"])
 def test_partition_that_cannot_be_taken_makes_no_owner(scene: _Scene, call: str) -> None:
     """The next poll says why: an exception in the client's callback would be lost."""

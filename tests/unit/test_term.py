@@ -11,6 +11,7 @@ from unittest.mock import MagicMock, Mock, call
 
 import pytest
 
+from stream_dedup.registry import RegistryUnreachableError
 from stream_dedup.settings import Settings
 from stream_dedup.stream import owner as owner_
 from stream_dedup.stream import transient_faults
@@ -107,6 +108,14 @@ def test_writers_of_before_are_fenced_before_the_changelog_is_read_to_its_end(sc
     assert scene.parts.metrics.show_role.call_args_list == [call("active")]
 
 
+def test_signs_of_life_are_shown_while_the_broker_is_waited_for(scene: _Scene) -> None:
+    """By the writer, which also tells the probes of an answer that is overdue, and by the pipeline."""
+    scene.serve()
+    given = (_SETTINGS, scene.parts.names.changelog, scene.life.wait_for_answer)
+    assert scene.journal.make_writer.call_args.args[:3] == given
+    assert scene.journal.Pipeline.call_args.args[6] == scene.life.heartbeat
+
+
 def test_messages_may_be_as_large_as_the_topics_that_they_go_to(scene: _Scene) -> None:
     """Those that are judged may be published, others become dead letters."""
     scene.serve()
@@ -121,12 +130,17 @@ def test_messages_may_be_as_large_as_the_topics_that_they_go_to(scene: _Scene) -
 def test_decided_messages_are_judged_in_silence(scene: _Scene) -> None:
     """Batches that hold none are passed over; signs of life and a role that is no standby's are shown meanwhile."""
     scene.history.total, scene.history.batches.return_value = 3, [["a", "b"], [], ["c"]]
+    commit, parts = scene.journal.commit_without_publishing, scene.parts
+    parts.engine.positions.side_effect = lambda: commit.call_count
     beats = Mock()
     with scene.life.called_at_heartbeat(beats):
         calls = scene.serve()
     assert [args[0] for args, _ in scene.journal.commit_without_publishing.call_args_list] == [["a", "b"], ["c"]]
     assert [args[0] for args, _ in scene.parts.meter.judged_without_publishing.call_args_list] == [2, 1]
     assert beats.call_count == 3
+    # The input is read from behind them, or they would be published after all.
+    assert scene.journal.History.call_args.args == (_SETTINGS, 0, parts.topics.known_identities, scene.life.heartbeat)
+    assert scene.journal.Source.call_args.args[:3] == (_SETTINGS, 2, parts.topics.identities)
     assert scene.parts.metrics.show_role.call_args_list == [call("restoring"), call("active")]
     assert _among(calls, "commit_without_publishing", "History.close", "Source") == [
         "commit_without_publishing",
@@ -206,6 +220,45 @@ def test_turn_commits_what_was_read_or_notes_what_was_found_out(scene: _Scene) -
     ]
     assert scene.journal.Pipeline().commit.call_args_list == [call(pending)]
     assert beats.call_count > 3
+
+
+@pytest.mark.parametrize(("assigned", "told"), [(True, (True, "ok")), (False, (False, "waiting for partitions"))])
+def test_owner_is_ready_while_it_has_partitions(scene: _Scene, *, assigned: bool, told: tuple[bool, str]) -> None:
+    """The group may have given them to processes that share it."""
+    scene.journal.Source().assigned = assigned
+    scene.serve()
+    assert scene.life.health.ready() == told
+
+
+def test_commit_is_traced(scene: _Scene) -> None:
+    """With the decisions that it made."""
+    spans = Mock()
+    scene.turns(Mock())
+    Owner(scene.parts, spans).serve()
+    assert spans.committed.call_args_list == [call(scene.journal.Pipeline().commit())]
+
+
+def test_owners_group_is_asked_about_this_term(scene: _Scene) -> None:
+    """Where the broker fences nobody: the writer asks before it writes."""
+    scene.serve()
+    ask, ownership = scene.journal.make_writer.call_args.args[4], scene.parts.ownership
+    ownership.ask.return_value = True
+    assert ask(0.5)
+    ownership.ask.assert_called_once_with(0.5)
+    ownership.term += 1
+    with pytest.raises(AbortedError, match="another process may have owned the index"):
+        ask(0.5)
+
+
+def test_registry_out_of_reach_ends_no_signs_of_life(scene: _Scene) -> None:
+    """Before the stream this thread waits for it itself; then the reader's does, which must not send any."""
+    scene.serve()
+    scene.life.stopping.clear()
+    for formats, beats in zip(scene.journal.Formats.call_args_list, (1, 0), strict=True):
+        beat = Mock()
+        with scene.life.called_at_heartbeat(beat):
+            formats.args[1](RegistryUnreachableError("no answer"))
+        assert beat.call_count == beats
 
 
 @pytest.mark.parametrize("loses", ["the partition", "the term", "the source", "the writer"])
