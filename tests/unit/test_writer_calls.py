@@ -182,6 +182,25 @@ def test_records_go_to_the_partition_that_is_replayed(scene: _Scene) -> None:
     ]
 
 
+def test_position_is_behind_the_last_record(scene: _Scene) -> None:
+    """Outputs have offsets of their own, and may be confirmed later; a batch without records has no position."""
+    scene.client.begin_transaction.side_effect = None
+    writer = scene.writer()
+    writer.send("out", b"a", b"1", [])
+
+    def confirm(*_: object) -> int:
+        output, *records = scene.client.produce.call_args_list
+        for made, offset in zip((*records, output), (40, 41, 7), strict=True):
+            made.args[4](None, Mock(**{"offset.return_value": offset}))
+        return 0
+
+    scene.client.flush.side_effect = confirm
+    assert writer.commit(_RECORDS, None) == 42
+    scene.client.flush.side_effect = None
+    writer.begin()
+    assert writer.commit([], None) is None
+
+
 def test_reports_are_handled_while_messages_are_sent(scene: _Scene) -> None:
     """Now and then: each of them takes memory until then."""
     writer = scene.writer()
@@ -387,6 +406,7 @@ def test_abort_is_retried_until_it_succeeds(scene: _Scene) -> None:
     writer.abort()
     assert not writer.in_transaction
     assert scene.waits.call_count == 2
+    assert scene.clock.now > 1_000  # not in a busy loop
     writer.abort()
     assert scene.client.abort_transaction.call_count == 3
 
@@ -456,10 +476,12 @@ def test_client_that_ends_the_transaction_of_another_is_closed(
 ) -> None:
     """Even if it could not: there may be many to end, one after another."""
     monkeypatch.setattr(exactly_once, "has_open_transaction", lambda *_: True)
-    scene.client.init_transactions.side_effect = _NO_RIGHT if fails else None
+    scene.client.init_transactions.side_effect = [_PASSING, _NO_RIGHT if fails else None]
     if fails:
         with pytest.raises(BrokerError, match="cannot start writing"):
             abort_open_transaction(_SETTINGS, "changelog", scene.waits)
     else:
         abort_open_transaction(_SETTINGS, "changelog", scene.waits)
-    assert [name for name, *_ in scene.client.method_calls] == ["init_transactions", "purge", "flush"]
+    scene.waits.assert_called_once()
+    called = [name for name, *_ in scene.client.method_calls]
+    assert called == ["init_transactions", "init_transactions", "purge", "flush"]
