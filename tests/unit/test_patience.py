@@ -32,6 +32,7 @@ def _answering_after(silences: int, code: int) -> Callable[[float], str]:
     [
         KafkaError._TIMED_OUT,  # noqa: SLF001  # librdkafka's names
         KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._DESTROY_BROKER,  # noqa: SLF001
         KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
         KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
     ],

@@ -75,6 +75,8 @@ _PASSING = frozenset(
         KafkaError._TIMED_OUT,  # noqa: SLF001  # the same
         # A request that never left the client, because earlier ones were not answered.
         KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001  # the same
+        # The cluster has stopped listing the broker that was asked, as for a moment after a restart.
+        KafkaError._DESTROY_BROKER,  # noqa: SLF001  # the same
         # The group continues without this consumer, which rejoins at the next poll.
         KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001  # the same
         # A group was asked while its broker was gone, for as long as a session.
