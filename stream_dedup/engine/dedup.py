@@ -6,6 +6,7 @@ Knows how an engine is opened, used and closed; knows nothing of Kafka, of files
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from os import PathLike
 from pathlib import Path
 from threading import RLock
 
@@ -48,7 +49,7 @@ class Deduplicator(SelfClosing):
         beside: an engine with comparable settings, to share its dictionaries.
 
     Raises:
-        TypeError: the settings are not EngineSettings.
+        TypeError: the directory is neither a path nor a text, or the settings are not EngineSettings.
         ValueError: the directory is an empty text.
         StoreLockedError: the directory is open already, in another process or in this one.
         StoreError: the directory cannot be opened, or was made with settings that are not comparable with these.
@@ -268,6 +269,8 @@ def rehearsed_engine(settings: EngineSettings) -> Iterator[Deduplicator]:
 def _opened(directory: Path | str | None, settings: EngineSettings) -> FileStore:
     if directory is None:
         return MemoryStore()
+    if not isinstance(directory, str | PathLike):
+        raise TypeError(f"{shown(directory)}: a directory is needed, as a Path or a text; settings come after it")
     kept = settings.state if isinstance(settings, Settings) else StateSettings()
     return open_store(Path(required_path(directory)), kept)
 

@@ -92,6 +92,23 @@ def test_settings_of_another_type_are_refused(given: object) -> None:
         Deduplicator(None, given)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("given", [SETTINGS, b"state", 5], ids=["settings", "bytes", "number"])
+def test_directory_of_another_type_is_refused(given: object) -> None:
+    """The likeliest slip is to pass the settings in its place."""
+    with pytest.raises(TypeError, match=r"a directory is needed, as a Path or a text; settings come after it$"):
+        Deduplicator(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("below", ["", "state"])
+def test_directory_that_is_a_file_is_told_so(below: str, tmp_path: Path) -> None:
+    """Also if a file is in the place of a directory above it."""
+    file = tmp_path / "file"
+    file.touch()
+    told = rf"^cannot open the state directory {file / below}: it, or what should hold it, is a file; name a directory"
+    with pytest.raises(StoreError, match=told):
+        Deduplicator(file / below)
+
+
 def test_empty_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unset variable does not make a state of whatever the current directory is."""
     monkeypatch.chdir(tmp_path)

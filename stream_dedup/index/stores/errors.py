@@ -48,4 +48,6 @@ def store_error(action: str, directory: Path, error: Exception) -> StoreError:
     missing = "No such file" in text and any(directory.glob(DATABASE_FILE))
     if "Corruption" in text or missing:
         return StoreDamagedError(f"cannot {action} the state directory {directory}: it is damaged; {REPAIR} ({text})")
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        text = "it, or what should hold it, is a file; name a directory"
     return StoreError(f"cannot {action} the state directory {directory}: {text}; see {_NAMED}")
