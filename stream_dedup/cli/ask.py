@@ -27,6 +27,7 @@ from stream_dedup.cli.terminal import (
     ConfigOption,
     SetOption,
     failure_reporter,
+    file_path,
     json_line,
     option_parser,
     out,
@@ -151,7 +152,7 @@ def cluster_command(
 
 def similar_command(
     file: Annotated[
-        Path, typer.Argument(help="Text file in UTF-8; - for standard input.", metavar="FILE", allow_dash=True)
+        Path, typer.Argument(help="Text file in UTF-8; - for standard input.", metavar="FILE", parser=file_path)
     ],
     title: Annotated[str, typer.Option("--title", help="Title of the text.", metavar="TEXT", parser=as_text)] = "",
     source: Annotated[

@@ -20,6 +20,7 @@ from stream_dedup.cli.terminal import (
     database_path,
     errors,
     fail,
+    file_path,
     named_path,
     out,
     run_reporting_errors,
@@ -41,6 +42,7 @@ def dedup_command(
         typer.Argument(
             help="Articles: JSONL or CSV (plain, .gz, .zst) or Parquet; - for JSONL on standard input.",
             metavar="FILE",
+            parser=file_path,
         ),
     ],
     results: Annotated[

@@ -24,6 +24,7 @@ from stream_dedup.cli.terminal import (
     directory_path,
     errors,
     fail,
+    file_path,
     named_path,
     out,
     run_reporting_errors,
@@ -52,7 +53,12 @@ _WIDE = 200
 app = typer.Typer(help="Compare algorithms and engine configurations on your own articles.", no_args_is_help=True)
 
 FileArgument = Annotated[
-    Path, typer.Argument(help="Articles: JSONL or CSV (plain, .gz, .zst) or Parquet, with or without labels.")
+    Path,
+    typer.Argument(
+        help="Articles: JSONL or CSV (plain, .gz, .zst) or Parquet, with or without labels.",
+        metavar="FILE",
+        parser=file_path,
+    ),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Random seed for making reposts.")]
 ShareOption = Annotated[float, typer.Option("--share", help="Share of the articles that get reposts.")]
@@ -117,7 +123,10 @@ def run_command(
     pairs: Annotated[
         list[Path] | None,
         typer.Option(
-            "--pairs", help="Labels: id pairs, one {id, repost_of} or {a, b} per line. May be repeated.", metavar="FILE"
+            "--pairs",
+            help="Labels: id pairs, one {id, repost_of} or {a, b} per line. May be repeated.",
+            metavar="FILE",
+            parser=file_path,
         ),
     ] = None,
     lenient: Annotated[

@@ -15,6 +15,7 @@ from stream_dedup.cli.terminal import (
     SetOption,
     database_path,
     fail,
+    file_path,
     out,
     run_reporting_errors,
     settings_of,
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 def explain_command(
     first: Annotated[
-        Path | None, typer.Argument(help="Text file in UTF-8; - for standard input.", metavar="A.txt", allow_dash=True)
+        Path | None, typer.Argument(help="Text file in UTF-8; - for standard input.", metavar="A.txt", parser=file_path)
     ] = None,
     second: Annotated[
-        Path | None, typer.Argument(help="Text file to compare it with, or -.", metavar="B.txt", allow_dash=True)
+        Path | None, typer.Argument(help="Text file to compare it with, or -.", metavar="B.txt", parser=file_path)
     ] = None,
     article: Annotated[
         str | None,

@@ -16,6 +16,7 @@ from stream_dedup.cli.terminal import (
     ConfigOption,
     SetOption,
     fail,
+    file_path,
     option_parser,
     out,
     run_reporting_errors,
@@ -75,7 +76,12 @@ def plan_command(
     ] = None,
     sample: Annotated[
         Path | None,
-        typer.Option("--sample", help="Your own articles (as for dedup), to measure distances on.", metavar="FILE"),
+        typer.Option(
+            "--sample",
+            help="Your own articles (as for dedup), to measure distances on.",
+            metavar="FILE",
+            parser=file_path,
+        ),
     ] = None,
     sample_articles: Annotated[
         int, typer.Option("--sample-articles", min=100, help="Maximum number of articles read from the sample.")

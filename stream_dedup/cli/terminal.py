@@ -75,13 +75,22 @@ def _directory(text: str) -> Path:
     return path
 
 
+def _file(text: str) -> Path:
+    if not text:
+        raise ValueError("the path is empty: name a file")
+    return Path(required_path(text))
+
+
+file_path = option_parser(_file)
 named_path = option_parser(lambda text: Path(required_path(text)))
 directory_path = option_parser(_directory)
 database_path = option_parser(lambda text: _directory(required_utf8(text)))  # RocksDB accepts no other
 
 Fail = Callable[[str, int], NoReturn]
 
-ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file, TOML.", metavar="FILE")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", "-c", help="Settings file, TOML.", metavar="FILE", parser=file_path)
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(

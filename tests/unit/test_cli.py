@@ -89,6 +89,26 @@ def test_snapshot_into_what_is_no_path_is_refused(directory: str, told: str, inv
     assert (result.exit_code, told in one_line(result.stderr)) == (2, True)
 
 
+_TAKE_FILES = [
+    ("dedup", "", "-o", "out"),
+    ("explain", "", "a.txt"),
+    ("explain", "a.txt", ""),
+    ("similar", ""),
+    ("config", "-c", ""),
+    ("plan", "--articles=1M", "--recall=0.9", "--sample", ""),
+    ("evaluate", "run", "", "-o", "out"),
+    ("evaluate", "make", "", "-o", "out.jsonl"),
+    ("evaluate", "run", "a.jsonl", "-o", "out", "--pairs", ""),
+]
+
+
+@pytest.mark.parametrize("arguments", _TAKE_FILES, ids=" ".join)
+def test_empty_name_of_a_file_is_told_so(arguments: tuple[str, ...], invoke: Invoke) -> None:
+    """An unset shell variable is not taken for the current directory."""
+    result = invoke(*arguments)
+    assert (result.exit_code, "the path is empty: name a file" in one_line(result.stderr)) == (2, True)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux, on which nothing can be written")
 @pytest.mark.parametrize("arguments", [("--help",), ("config", "--print"), ("config", "--reference")])
 def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, ...]) -> None:
