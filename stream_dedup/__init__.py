@@ -27,6 +27,7 @@ __all__ = [
     "load_settings",
 ]
 
+_MODULES = frozenset({"article", "settings"})  # that the names below come from, and that hold what else callers need
 _HOMES = {
     **dict.fromkeys(("Article", "Decision", "Link", "Origin", "Relation", "Source"), "stream_dedup.article"),
     **dict.fromkeys(("EngineSettings", "Settings", "load_settings"), "stream_dedup.settings"),
@@ -40,6 +41,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  # the signature of PEP 562
     Settings and the command line do without the engine and its compiled loops, and Ctrl-C cannot be handled before this
     module has been loaded.
     """
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOMES[name]), name)

@@ -72,6 +72,14 @@ def test_package_gives_the_engine_when_it_is_asked_for() -> None:
         stream_dedup.Dedupe  # noqa: B018  # the access is the test
 
 
+@pytest.mark.parametrize("name", ["article.Withdrawal", "settings.SettingsError", "Deduplicator", "Settings"])
+def test_package_alone_gives_what_is_in_it(name: str) -> None:
+    """`import stream_dedup` is enough for the full names in the documentation."""
+    code = f"import stream_dedup; print(stream_dedup.{name}.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{name.rpartition('.')[2]}\n", "")
+
+
 def test_version_is_shown(invoke: Invoke) -> None:
     """`--version` prints the package's version."""
     assert invoke("--version").stdout == f"stream-dedup {__version__}\n"
