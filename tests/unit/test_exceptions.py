@@ -6,8 +6,11 @@ Knows every exception class; knows nothing of when one is raised.
 import importlib
 import pickle
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from inspect import getmembers, isclass
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -48,10 +51,17 @@ def _kinds() -> Iterator[type[Exception]]:
                 yield kind
 
 
-def test_every_exception_can_be_pickled() -> None:
-    """As a process pool does with what a worker raises: its kind, its text and its attributes arrive."""
+def check_all() -> None:
+    """Check that the kind, the text and the attributes of each arrive."""
     made = {type(error) for error in _MADE}
     for error in [*_MADE, *(kind("told") for kind in _kinds() if kind not in made)]:
         again = pickle.loads(pickle.dumps(error))  # noqa: S301  # our own
         assert (type(again), str(again)) == (type(error), str(error)), type(error)
         assert {*vars(again)} == {*vars(error)}, type(error)
+
+
+@pytest.mark.slow
+def test_every_exception_can_be_pickled() -> None:
+    """As a process pool does with what a worker raises. In a process of its own: it loads every module there is."""
+    code = f"from {__name__} import check_all; check_all()"
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, timeout=120)

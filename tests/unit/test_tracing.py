@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from stream_dedup import observe
 from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.stream.watching.traced import check_tracing, traced
 
@@ -31,6 +32,7 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says how to install it; without tracing there is no error."""
     for name in ("stream_dedup.observe.tracing", *(name for name in sys.modules if name.startswith(_PACKAGE))):
         monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delattr(observe, "tracing", raising=False)  # where an import looks first
     monkeypatch.setitem(sys.modules, _PACKAGE, None)  # importing it fails
     check_tracing(Settings())
     with pytest.raises(SettingsError, match=r"pip install 'stream-dedup\[otel\]'"):
