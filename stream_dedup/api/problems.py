@@ -19,6 +19,7 @@ from stream_dedup.ask.query_service import NoReasonError, UniqueArticleError
 from stream_dedup.ask.texts import LostTextError
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.observe.recurring_faults import RecurringFaults
+from stream_dedup.picklable import PicklableError
 from stream_dedup.registry import RegistryError
 from stream_dedup.stream.kafka.clients import BrokerError
 
@@ -82,7 +83,7 @@ _WHEN = {
 }
 
 
-class RefusedError(Exception):
+class RefusedError(PicklableError):
     """A request that does not follow the API's rules.
 
     Args:
@@ -92,14 +93,9 @@ class RefusedError(Exception):
     """
 
     def __init__(self, status: int, code: Code, detail: str) -> None:
-        super().__init__(status, code, detail)  # what it is made with, so that it can be pickled
+        super().__init__(detail)
         self.status = status
         self.code = code
-        self._detail = detail
-
-    def __str__(self) -> str:
-        """Return the detail."""
-        return self._detail
 
 
 def problem(status: int, code: Code, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:

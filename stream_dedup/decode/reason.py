@@ -6,6 +6,7 @@ Knows the reasons, as named in dead letters and metrics; knows nothing of how th
 from enum import StrEnum
 
 from stream_dedup.article import UnjudgedReason
+from stream_dedup.picklable import PicklableError
 
 
 class Reason(StrEnum):
@@ -34,7 +35,7 @@ class Reason(StrEnum):
     TOO_LATE = UnjudgedReason.TOO_LATE
 
 
-class UndecodableError(Exception):
+class UndecodableError(PicklableError):
     """A message is neither an article nor a withdrawal, or is one that cannot be processed.
 
     Args:
@@ -43,13 +44,8 @@ class UndecodableError(Exception):
     """
 
     def __init__(self, reason: Reason, detail: str) -> None:
-        super().__init__(reason, detail)  # what it is made with, so that it can be pickled
+        super().__init__(detail)
         self.reason = reason
-        self._detail = detail
-
-    def __str__(self) -> str:
-        """Return the detail."""
-        return self._detail
 
 
 def internal(error: Exception) -> UndecodableError:

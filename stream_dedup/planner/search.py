@@ -9,6 +9,7 @@ from math import inf
 
 import numpy as np
 
+from stream_dedup.picklable import PicklableError
 from stream_dedup.planner.costs import space_of
 from stream_dedup.planner.expect import Expectation, Model, Shape, expectation_of, recalls
 from stream_dedup.planner.found import FARTHEST
@@ -31,7 +32,7 @@ class Limits:
     disk: float = inf
 
 
-class UnreachableError(ValueError):
+class UnreachableError(PicklableError, ValueError):
     """No settings, or none within the limits, reach the recall.
 
     Args:
@@ -41,17 +42,10 @@ class UnreachableError(ValueError):
     """
 
     def __init__(self, recall: float, limits: Limits, best: Expectation | None) -> None:
-        super().__init__(recall, limits, best)  # what it is made with, so that it can be pickled
-        self._recall = recall
-        self._limits = limits
+        within, of = (" within the limits", "within them") if limits != Limits() else ("", "of all settings")
+        attained = f"the best {of} is {best.recall:.4f}" if best else "no settings at all stay within them"
+        super().__init__(f"a recall of {recall:g} cannot be reached{within}: {attained}")
         self.best = best
-
-    def __str__(self) -> str:
-        """Return what cannot be reached, and what can."""
-        limited = self._limits != Limits()
-        within, of = (" within the limits", "within them") if limited else ("", "of all settings")
-        attained = f"the best {of} is {self.best.recall:.4f}" if self.best else "no settings at all stay within them"
-        return f"a recall of {self._recall:g} cannot be reached{within}: {attained}"
 
 
 def cheapest(recall: float, model: Model, limits: Limits) -> Expectation:

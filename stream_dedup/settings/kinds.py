@@ -22,6 +22,8 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from stream_dedup.picklable import PicklableError
+
 PASSTHROUGH_GROUPS = ("kafka", "registry")  # groups of other libraries' properties, whose names contain dots
 # Kafka rejects the names `.` and `..`.
 TOPIC = r"^(?:[a-zA-Z0-9._-]{3,249}|[a-zA-Z0-9._-]?[a-zA-Z0-9_-]|[a-zA-Z0-9_-]\.)$"
@@ -49,7 +51,7 @@ class SubsetOf:
     group: type[Group]
 
 
-class NestedSettingsError(ValueError):
+class NestedSettingsError(PicklableError, ValueError):
     """Settings in such a table are invalid.
 
     Args:
@@ -58,13 +60,9 @@ class NestedSettingsError(ValueError):
     """
 
     def __init__(self, path: tuple[str, ...], faults: ValidationError) -> None:
-        super().__init__(path, faults)  # what it is made with, so that it can be pickled
+        super().__init__(f"{'.'.join(path)}: {faults}")
         self.path = path
         self.faults = faults
-
-    def __str__(self) -> str:
-        """Return the table's name and the faults."""
-        return f"{'.'.join(self.path)}: {self.faults}"
 
 
 def group_of(field: FieldInfo) -> type[BaseModel] | None:

@@ -23,6 +23,7 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from stream_dedup.compiled.kernel import hearing_of_compiling, tell_of_compiling
+from stream_dedup.picklable import PicklableError
 from stream_dedup.signals import exit_by_signal, handling_signals
 
 _Result = TypeVar("_Result")
@@ -44,12 +45,11 @@ Job = Generator[Sequence[Call], list[Any], _Result]
 Workers = Callable[[], Executor]
 
 
-class WorkerLostError(Exception):
+class WorkerLostError(PicklableError):
     """A worker process has died."""
 
-    def __str__(self) -> str:
-        """Return why, and what to do."""
-        return "a worker process was killed, most likely for lack of memory: try fewer --jobs"
+    def __init__(self) -> None:
+        super().__init__("a worker process was killed, most likely for lack of memory: try fewer --jobs")
 
 
 def processes(jobs: int) -> int:

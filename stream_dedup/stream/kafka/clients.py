@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from stream_dedup.observe.recurring_faults import RecurringFaults
+from stream_dedup.picklable import PicklableError
 from stream_dedup.settings import REDACTED, Settings, SettingsError
 from stream_dedup.settings.redaction import resembles_secret
 
@@ -129,7 +130,7 @@ class BrokerError(Exception):
     """The broker cannot be reached or refuses something. The message says what to do."""
 
 
-class PropertyError(SettingsError):
+class PropertyError(PicklableError, SettingsError):
     """Properties of librdkafka that cannot be used: one line each, with the value unless that is a secret.
 
     Attributes:
@@ -137,13 +138,8 @@ class PropertyError(SettingsError):
     """
 
     def __init__(self, faults: Mapping[str, str], other: str = "") -> None:
-        super().__init__(faults, other)  # what it is made with, so that it can be pickled
         self.names = tuple(faults)
-        self._lines = [*faults.values(), *([other] if other else [])]
-
-    def __str__(self) -> str:
-        """Return the faults, a line each."""
-        return "\n".join(self._lines)
+        super().__init__("\n".join([*faults.values(), *([other] if other else [])]))
 
 
 def end_at_loss(told: str, end: int) -> int:

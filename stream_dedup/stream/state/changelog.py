@@ -11,6 +11,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from stream_dedup.observe.recurring_faults import RecurringFaults
+from stream_dedup.picklable import PicklableError
 from stream_dedup.settings import Settings
 from stream_dedup.stream.kafka.clients import (
     TRUNCATED,
@@ -46,7 +47,7 @@ class ChangelogTruncatedError(BrokerError):
     """The position is before the first record that still exists: what was between them is lost to this reader."""
 
 
-class ChangelogLostError(BrokerError):
+class ChangelogLostError(PicklableError, BrokerError):
     """The position is, or was, after the end: the topic has lost its end, or is not the one that was read before.
 
     Args:
@@ -56,17 +57,12 @@ class ChangelogLostError(BrokerError):
     """
 
     def __init__(self, topic: str, end: int, position: int) -> None:
-        super().__init__(topic, end, position)  # what it is made with, so that it can be pickled
         ends = f"ends at {end}" if end < position else f"had ended before it grew to {end}"
-        self._told = (
+        super().__init__(
             f"{topic} {ends}, but the state is at {position}: the broker has lost the end of the topic, or it "
             "was deleted and recreated. Remove the state directory: the state is restored from what the changelog "
             "holds, and what else the group has decided is judged again without being published"
         )
-
-    def __str__(self) -> str:
-        """Return what is lost, and what to do."""
-        return self._told
 
 
 class ChangelogIncompleteError(BrokerError):
