@@ -124,8 +124,9 @@ class _JsonRequest(Request):
             RefusedError: it is not valid JSON, or has many arrays or objects.
         """
         if not hasattr(self, "_value"):
-            _check_values(await self.body())
-            self._value = _json(await self.body())
+            body = await self.body()
+            _check_values(body)
+            self._value = _json(body)
         return self._value
 
 

@@ -19,7 +19,6 @@ from stream_dedup.cli.run import run_command
 from stream_dedup.cli.state import app as state_app
 from stream_dedup.cli.tail import tail_command
 from stream_dedup.cli.terminal import open_closed_streams, out, reporting_output_errors
-from stream_dedup.signals import exit_at_once_on_signals
 from stream_dedup.version import __version__
 
 # Between two garbage collections, instead of 700. Loading modules makes several times as many, none of them garbage;
@@ -56,10 +55,9 @@ app.add_typer(evaluate_app, name="evaluate", rich_help_panel="Research")
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; `stream_dedup.__main__` calls it, with signals handled."""
     gc.set_threshold(_YOUNG_OBJECTS)
     open_closed_streams()
-    exit_at_once_on_signals()
     with reporting_output_errors():
         app()
 

@@ -90,7 +90,7 @@ def test_signal_waits_for_nobody_who_is_drawing() -> None:
 
 _INTERRUPTED = """
 import os, signal, sys, time
-from stream_dedup.cli.main import main
+from stream_dedup.__main__ import main
 from stream_dedup.stream.service import Service
 
 class Finalised:
@@ -119,7 +119,7 @@ def test_sigterm_is_heard_amid_a_finalizer_while_the_service_starts(tmp_path: Pa
 
 _OPENING = """
 import os, sys, time
-from stream_dedup.cli.main import main
+from stream_dedup.__main__ import main
 from stream_dedup.engine import dedup
 
 number = int(sys.argv.pop())
