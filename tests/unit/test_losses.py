@@ -1,6 +1,5 @@
 """When partitions are resumed whose next message is gone, while brokers answer, are away, or refuse."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from stream_dedup.stream.input import losses as losses_
 from stream_dedup.stream.input.losses import Losses
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.places import Place
+from tests.unit.clock import Clock
 
 _FIRST, _SECOND = ("articles", 0), ("articles", 1)
 _AWAY = KafkaError._TIMED_OUT  # noqa: SLF001  # librdkafka's name
@@ -31,11 +31,11 @@ class _Broker:
 
 
 @pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The clock of the losses, in its only element."""
-    seconds = [100.0]
-    monkeypatch.setattr(losses_, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
-    return seconds
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Return the clock of the losses."""
+    made = Clock()
+    monkeypatch.setattr(losses_, "time", made)
+    return made
 
 
 def _of_two() -> Losses:
@@ -53,18 +53,18 @@ def test_each_loss_is_handled_once() -> None:
     assert broker.asked == [(_FIRST, 7, "out of range"), (_SECOND, 9, "truncated")]
 
 
-def test_broker_that_is_away_is_asked_again_later(now: list[float]) -> None:
+def test_broker_that_is_away_is_asked_again_later(clock: Clock) -> None:
     """A partition waits, and the others with it: each question may take seconds. The log tells why, once."""
     losses, broker = _of_two(), _Broker()
     broker.code = _AWAY
     with capture_logs() as logged:
         losses.handle(broker.resume)
         losses.handle(broker.resume)
-        now[0] += losses_._PAUSE_SECONDS - 0.1  # noqa: SLF001
+        clock.now += losses_._PAUSE_SECONDS - 0.1  # noqa: SLF001
         losses.handle(broker.resume)
         assert [place for place, *_ in broker.asked] == [_FIRST]
     assert [(line["event"], line["error"]) for line in logged] == [("input_waits", "_TIMED_OUT")]
-    now[0] += 0.2
+    clock.now += 0.2
     broker.code = None
     losses.handle(broker.resume)
     assert [place for place, *_ in broker.asked] == [_FIRST, _FIRST, _SECOND]

@@ -16,6 +16,7 @@ from stream_dedup.settings import Settings
 from stream_dedup.stream import ownership as ownership_
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.ownership import Ownership
+from tests.unit.clock import Clock
 
 _TOPIC = "index.owner"
 _FIRST, _ADDED = TopicPartition(_TOPIC, 0), TopicPartition(_TOPIC, 1)
@@ -25,21 +26,11 @@ _NO_MEMBER = KafkaError(KafkaError.UNKNOWN_MEMBER_ID, "who?")
 _NO_RIGHT = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "no right")
 
 
-class _Clock:
-    """The time as the member sees it."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 class _Scene(NamedTuple):
     member: Ownership
     client: Mock
     properties: Mapping[str, Any]
-    clock: _Clock
+    clock: Clock
 
     def assign(self, *partitions: TopicPartition) -> None:
         """Let the client tell of an assignment."""
@@ -77,7 +68,7 @@ class _Scene(NamedTuple):
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Scene]:
     """Return a member that has polled once, without a broker."""
-    clock, given = _Clock(), list[Mapping[str, Any]]()
+    clock, given = Clock(), list[Mapping[str, Any]]()
 
     def poll(seconds: float) -> None:
         clock.now += seconds

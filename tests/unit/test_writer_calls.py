@@ -21,6 +21,7 @@ from stream_dedup.stream.output.errors import AbortedError, FencedError, Outcome
 from stream_dedup.stream.output.exactly_once import ExactlyOnceWriter, abort_open_transaction
 from stream_dedup.stream.output.writer import GroupOffsets
 from stream_dedup.stream.protocol import Step
+from tests.unit.clock import Clock
 
 _SECONDS = 30.0
 _SETTINGS = Settings.model_validate({"kafka": {}, "commit": {"deadline_seconds": _SECONDS}})
@@ -37,17 +38,8 @@ _PURGED = KafkaError(KafkaError._PURGE_QUEUE, "purged")  # noqa: SLF001  # the s
 _TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large")
 
 
-class _Clock:
+class _Clock(Clock):
     """The time as the writer sees it."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
     def taking(self, seconds: float, outcome: Exception | int) -> Callable[..., int]:
         """Return a call that takes a while."""
