@@ -262,7 +262,7 @@ def rehearsed_engine(settings: EngineSettings) -> Iterator[Deduplicator]:
             lambda items: engine.apply(engine.decide(items, engine.prepare(items)).change),
             settings.window.days,
         )
-        engine.state.index.shelf.finish_merges(engine.progress)
+        engine.state.index.shelf.finish(engine.progress)
         yield engine
 
 

@@ -61,7 +61,7 @@ def fill(state: State, population: Population, entries: int, originals: U64, ask
             features = population.features(len(fingerprints))
             step = step_of(state, features, fingerprints, ends_generation=generation.stop == last < entries)
             state.replay([(Commit([step], {}), last)], "bench")
-    state.index.shelf.finish_merges(state.progress)
+    state.index.shelf.finish(state.progress)
     return first
 
 
@@ -74,7 +74,7 @@ def insertion_us(plan: TablePlan, settings: EngineSettings, population: Populati
         began = time.process_time()
         keys = spread(table_keys(plan.prefixes(fingerprints)).ravel(), TABLE_KEY_BITS)
         shelf.add([KeyedPostings(keys, numbers, np.repeat(fingerprints, plan.tables))], part.stop)
-        shelf.finish_merges(progress)
+        shelf.finish(progress)
         seconds += time.process_time() - began
     shelf.close()
     return seconds / entries * 1e6

@@ -159,7 +159,7 @@ def measured(filling: Filling, directory: Path, flags: Sequence[str]) -> Measure
     """Measure the state as it is; afterwards it can grow further."""
     state = filling.state
     shelf = state.index.shelf
-    shelf.finish_merges(state.progress)
+    shelf.finish(state.progress)
     entries, runs = state.progress.entries, len(shelf.runs)
     questions = [filling.question(number) for number in range(_WARM + _MEASURED)]
     _read_through(shelf.runs)
@@ -235,12 +235,12 @@ def _insertion(filling: Filling) -> float:
     """
     index, clock = filling.state.index, _Clock()
     young, frozen = Young(index.kinds), index.shelf.young_first
-    index.shelf.finish_merges(filling.state.progress)
+    index.shelf.finish(filling.state.progress)
     merging = index.shelf.reads.merging_seconds
     for _ in range(_INSERTED // STEP):
         step = filling.step(STEP)
         clock.lap("other")
-        index.shelf.finish_merges(filling.state.progress)
+        index.shelf.finish(filling.state.progress)
         if index.shelf.young_first != frozen:
             young.clear()
             frozen = index.shelf.young_first
@@ -249,7 +249,7 @@ def _insertion(filling: Filling) -> float:
         clock.lap("insert")
         filling.apply(step)
     clock.lap("other")
-    index.shelf.finish_merges(filling.state.progress)
+    index.shelf.finish(filling.state.progress)
     clock.lap("insert")
     merged = index.shelf.reads.merging_seconds
     own = (clock.seconds["insert"] - (merged - merging)) / _INSERTED

@@ -47,7 +47,7 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
                 totals["written"] += sum(_bytes(list(judged.change.writes)))
                 engine.apply(judged.change)
                 # Merges end at any time. Here they end before the next batch, so that the counts are reproducible.
-                engine.state.index.shelf.finish_merges(engine.progress)
+                engine.state.index.shelf.finish(engine.progress)
             lists = engine.state.index.shelf
             totals |= {"keys": lists.reads.keys, "blocks": lists.reads.blocks}
             totals["files"] = sum(path.stat().st_size for path in (directory / "files").iterdir())

@@ -65,7 +65,7 @@ def test_what_a_text_is_like_is_what_the_engine_would_decide(engine: Deduplicato
         for start in range(_BATCH, len(articles()), _BATCH):
             engine.process(articles()[start : start + _BATCH])
             # Otherwise, while a loop is still being compiled, a merge would outlast all batches.
-            engine.state.index.shelf.finish_merges(engine.progress)
+            engine.state.index.shelf.finish(engine.progress)
             queries.refresh()
             for article in map(_anew, articles()[start : start + _BATCH : 3]):
                 (decision,) = engine.decide([article]).decisions
@@ -605,7 +605,7 @@ def test_nothing_is_loaded_again_while_nothing_is_written(tmp_path: Path, monkey
             follower.refresh()
             assert len(reloads) == 1
             engine.state.index.shelf.young_entries = 1
-            engine.state.index.shelf.maintain(engine.progress)
+            engine.state.index.shelf.finish(engine.progress)
             follower.refresh()
             assert len(reloads) == 2
             with follower.view() as view:

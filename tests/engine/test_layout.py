@@ -112,11 +112,12 @@ def test_long_stream_in_a_directory(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("place", ["directory", "memory"])
 def test_closed_engine_holds_nothing(tmp_path: Path, place: str) -> None:
-    """Neither files of runs nor the threads that merge and read them: a process may open many engines in its life."""
+    """Neither files of runs nor the threads that make and read them: a process may open many engines in its life."""
     before = open_files(), threading.active_count()
     for _ in range(3):
         with _small_runs(5), Deduplicator(tmp_path if place == "directory" else None, _WIDE) as engine:
             engine.add_batch(articles()[:80])
+            engine.state.index.shelf.finish(engine.progress)
             engine.add_batch(articles()[80:100])
             assert len(engine.state.index.shelf.runs) > 0
     assert (open_files(), threading.active_count()) == before

@@ -37,7 +37,7 @@ with Deduplicator(settings=settings(idf={"epoch_articles": 200}, window={"days":
     stream = articles()
     for at in range(0, len(stream), 100):
         engine.process(stream[at : at + 100])
-    engine.state.index.shelf.finish_merges(engine.progress)
+    engine.state.index.shelf.finish(engine.progress)
     assert len(engine.state.index.shelf.runs) > 0
     assert engine.epoch.number > 1
     print("compiled", sorted(compiled() - before))
@@ -55,7 +55,7 @@ with Deduplicator(sys.argv[1], settings(idf={"epoch_articles": 200})) as engine:
     stream = articles()
     for at in range(0, len(stream), 100):
         engine.process(stream[at : at + 100])
-    engine.state.index.shelf.finish_merges(engine.progress)
+    engine.state.index.shelf.finish(engine.progress)
 """
 _DESK = """
 import subprocess

@@ -229,7 +229,7 @@ def test_expired_keys_leave_the_store(make_store: Callable[[], FileStore]) -> No
     assert engine.progress.generations[0].number > 5
     floor = engine.progress.floor
     assert floor > 0
-    engine.state.index.shelf.finish_merges(engine.progress)
+    engine.state.index.shelf.finish(engine.progress)
     runs = engine.state.index.shelf.runs
     assert all(run.stop > floor for run in runs)
     assert sorted(store.file_names()) == sorted(run.name for run in runs) != []

@@ -186,7 +186,7 @@ def test_gauges_of_the_state_are_those_of_what_it_holds(
         engine.process([Article(str(number), body, published_ms=begin + number * step)])
         if number % 10 == 9:
             meter.tick(source)
-    shelf.finish_merges(engine.progress)
+    shelf.finish(engine.progress)
     meter.tick(source)
     sizes = [len(content_of(store, name)) for name in store.file_names()]
     assert (_value(metrics, "index_runs"), _value(metrics, "index_run_bytes")) == (len(sizes), sum(sizes))

@@ -47,7 +47,7 @@ def test_runs_are_those_of_a_shelf_that_was_filled(entries: int) -> None:
             shelf.add([KeyedPostings(spread(numbers, 64), numbers, np.zeros_like(numbers))], stop)
             # Ending one generation begins the next.
             live = tuple(Generation(number, 0, begin) for number, begin in enumerate(starts) if begin <= stop)
-            shelf.finish_merges(Progress(entries=stop, generations=live))
+            shelf.finish(Progress(entries=stop, generations=live))
     young = entries - shelf.young_first
     sizes = [run.entries for run in shelf.runs] + [young] * (young > 0)
     shelf.close()
@@ -99,8 +99,8 @@ def _run(keys: U64, details: U64, kind: PostingKind) -> Run:
         numbers = np.arange(begin, stop, dtype=np.uint64)
         columns = np.broadcast_arrays(some, numbers[:, None], details[begin:stop, None])
         shelf.add([KeyedPostings(*(column.ravel() for column in columns))], stop)
-        shelf.finish_merges(Progress(entries=stop, generations=first))
-    shelf.finish_merges(Progress(entries=len(keys), generations=(*first, Generation(1, 0, len(keys)))))
+        shelf.finish(Progress(entries=stop, generations=first))
+    shelf.finish(Progress(entries=len(keys), generations=(*first, Generation(1, 0, len(keys)))))
     [run] = shelf.runs
     shelf.close()
     store.close()

@@ -29,6 +29,7 @@ from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.stores.store import Drop, Family, FileStore, Put, StoreFullError, Write
 
 YOUNG_ENTRIES = 1 << 14  # the young lists are frozen when they hold this many
+_THREADS = 2  # a merge of millions of entries takes longer than the young lists to fill up
 _MOST_RUNS_BEHIND = 12  # frozen and not merged yet: then everything waits for the merge under way
 _SLICE_SECONDS = 1.0  # longest wait at a time, so that signals and heartbeats get their turn
 _RUN_PREFIX = b"run/"
@@ -95,10 +96,12 @@ class Shelf:
         self._store = store
         self._shared = shared
         self._kinds = kinds
-        self._young = Young(kinds)
         self._runs = _stored_runs(store, {}, shared=shared)
-        self._young_first = self._young_stop = self._runs[-1].stop if self._runs else 0
-        self._aside = ThreadPoolExecutor(1, "runs", let_others_first)
+        # Those that take new entries; and those before, up to `_full_stop`, which are being frozen, or empty.
+        self._young, self._full = Young(kinds), Young(kinds)
+        self._young_first = self._full_stop = self._young_stop = self._runs[-1].stop if self._runs else 0
+        self._freezing: Future[Run] | None = None
+        self._aside = ThreadPoolExecutor(_THREADS, "runs", let_others_first)
         self._removals: list[Future[None]] = []
         self._merge: tuple[list[Run], Future[Run]] | None = None
         self._closing = threading.Event()
@@ -140,7 +143,7 @@ class Shelf:
         room = np.full(len(keys), kind.cap, np.int64)
         hits = no_hits(len(keys))
         # The newest first: most lists that reach their cap reach it before the oldest runs are read.
-        for young in (pending, self._young):
+        for young in (pending, self._young, self._full):
             if young is not None:
                 hits = young.lists[place].find(keys, room, floor, hits)
         for run in reversed(self._runs):
@@ -153,7 +156,7 @@ class Shelf:
     def may_hold(self, place: int, keys: U64, pending: Young | None) -> Bool:
         """Tell for each key whether it may have a list, shape of `keys`; False is certain."""
         may_be = np.zeros(len(keys), np.bool_)
-        for young in (self._young, pending):
+        for young in (self._young, self._full, pending):
             if young is not None:
                 young.lists[place].mark(keys, may_be)
         for run in reversed(self._runs):
@@ -171,7 +174,9 @@ class Shelf:
         self._young_stop = stop
 
     def maintain(self, progress: Progress) -> None:
-        """Freeze, merge and drop what is due. This does not change what look-ups find.
+        """Begin to freeze and merge what is due, use what has been, and drop what has expired.
+
+        This does not change what look-ups find.
 
         Args:
             progress: progress of the state, all of whose entries have been added.
@@ -184,8 +189,7 @@ class Shelf:
         self._hear_of_removals()
         self._install()
         self._drop(floor)
-        if self._is_due(progress):
-            self._freeze(floor)
+        self._freeze(floor, due=self._is_due(progress))
         # A merge that filled the disk would leave the next write no room: it waits until there is space.
         if (
             self._merge is None
@@ -211,13 +215,15 @@ class Shelf:
                 run.close()
         self._runs = runs
         self._young = Young(self._kinds)
-        self._young_first = self._young_stop = runs[-1].stop if runs else 0
+        self._young_first = self._full_stop = self._young_stop = runs[-1].stop if runs else 0
 
-    def finish_merges(self, progress: Progress) -> None:
-        """Merge all that is due and has room, and wait until that is done and what is no longer used is removed."""
+    def finish(self, progress: Progress) -> None:
+        """Freeze and merge all that is due and has room, and wait until that is done and what is unused is removed."""
         self.maintain(progress)
-        while self._merge is not None:
-            self._merge[1].result()
+        while begun := self._begun():
+            wait(begun)
+            if self._merge is not None:
+                self._merge[1].result()
             self.maintain(progress)
         wait(self._removals)
         self._hear_of_removals()
@@ -228,7 +234,8 @@ class Shelf:
             for run in self._runs:
                 for begin, end in key_ranges(run.sections[place].layout.block_bits):
                     yield place, run.postings_between(place, begin, end)
-            yield place, self._young.lists[place].sorted(kind.cap)
+            for young in (self._full, self._young):
+                yield place, young.lists[place].sorted(kind.cap)
 
     def close(self) -> None:
         """Close the runs. A merge under way ends after the current stretch of keys; the next shelf begins it again.
@@ -240,33 +247,75 @@ class Shelf:
         self._aside.shutdown(wait=True, cancel_futures=True)
         for run in [*self._runs, *self._not_installed()]:
             run.close()
-        self._runs, self._merge = [], None
+        self._runs, self._freezing, self._merge = [], None, None
+
+    def _begun(self) -> list[Future[Run]]:
+        """Return the freezing and the merge that were begun and whose runs are not in use yet."""
+        merging = self._merge and self._merge[1]
+        return [future for future in (self._freezing, merging) if future is not None]
 
     def _not_installed(self) -> list[Run]:
-        """Return the run of a merge that has ended but was not installed, if there is one."""
-        if self._merge is None or self._merge[1].cancelled() or self._merge[1].exception():
-            return []
-        return [self._merge[1].result()]
+        """Return the runs that are complete but were not installed."""
+        return [future.result() for future in self._begun() if not future.cancelled() and not future.exception()]
 
     def _is_due(self, progress: Progress) -> bool:
-        young = self._young_stop - self._young_first
+        young = self._young_stop - self._full_stop
         # A run that spans two generations would have to be kept as long as the younger one.
-        return young >= self.young_entries or (young > 0 and self._young_first < progress.generations[-1].first_entry)
+        return young >= self.young_entries or (young > 0 and self._full_stop < progress.generations[-1].first_entry)
 
-    def _freeze(self, floor: int) -> None:
-        """Make a run of the young lists, without the entries that have expired."""
-        first, stop = max(self._young_first, floor), self._young_stop
-        if first < stop:
-            name = _run_name(first, stop)
-            with self._store.new_file(name) as file:
-                writer = RunWriter(file, first, stop)
-                for kind, lists in zip(self._kinds, self._young.lists, strict=True):
-                    live = lists.sorted(kind.cap, first)
-                    writer.section([live], bounds_of(live), kind.detail_bytes)
-                writer.finish()
-            self._register([], self._open(name))
-        self._young.clear()
-        self._young_first = stop
+    def _freeze(self, floor: int, *, due: bool) -> None:
+        """Install what has been frozen; if the young lists are `due`, begin to freeze them.
+
+        Lists are frozen one after another: those that are due wait until those before them are. After an attempt that
+        failed everything waits for the next, since nothing may change as long as there is an error.
+        """
+        if self._young_first < self._full_stop:
+            failed = self._freezing is None
+            if failed:
+                self._begin_freezing(floor)
+            self._install_frozen(must=due or failed)
+        if due:
+            self._young, self._full = self._full, self._young
+            self._full_stop = self._young_stop
+            self._begin_freezing(floor)
+
+    def _begin_freezing(self, floor: int) -> None:
+        """Begin to make a run of the full lists, without the entries that have expired; there may be no others."""
+        first = max(self._young_first, floor)
+        if first < self._full_stop:
+            self._freezing = self._aside.submit(self._frozen, first, self._full_stop)
+        else:
+            self._clear_full()
+
+    def _frozen(self, first: int, stop: int) -> Run:
+        name = _run_name(first, stop)
+        with self._store.new_file(name) as file:
+            writer = RunWriter(file, first, stop)
+            for kind, lists in zip(self._kinds, self._full.lists, strict=True):
+                live = lists.sorted(kind.cap, first)
+                writer.section([live], bounds_of(live), kind.detail_bytes)
+            writer.finish()
+        return self._open(name)
+
+    def _install_frozen(self, *, must: bool) -> None:
+        """Use the run made of the full lists instead of them once it is complete, now if it `must` be."""
+        freezing = self._freezing
+        if freezing is None or not self._has_ended(freezing, must=must):
+            return
+        self._freezing = None
+        self._register([], freezing.result())
+        self._clear_full()
+
+    def _clear_full(self) -> None:
+        self._full.clear()
+        self._young_first = self._full_stop
+
+    def _has_ended(self, future: Future[Run], *, must: bool) -> bool:
+        """Tell whether a call has ended, after waiting for it if it `must` have."""
+        while must and not future.done():
+            wait([future], _SLICE_SECONDS)
+            self._store.while_waiting()
+        return future.done()
 
     def _open(self, name: str) -> Run:
         return open_run(name, self._store.open_file(name))
@@ -315,7 +364,8 @@ class Shelf:
         for generation, runs in groupby(self._runs, lambda run: int(np.searchsorted(starts, run.first, side="right"))):
             group = list(runs)
             sizes = [run.entries for run in group]
-            closed = generation < len(starts)
+            # Merged without its last run, a completed generation would soon be merged again.
+            closed = generation < len(starts) and starts[generation] <= self._young_first
             if due := group[due_of_closed(sizes) if closed else due_of_open(sizes, self.young_entries)]:
                 return due
         return []
@@ -338,11 +388,9 @@ class Shelf:
         if self._merge is None:
             return
         runs, future = self._merge
-        while not future.done():
-            if sum(run.entries < 2 * self.young_entries for run in self._runs) < _MOST_RUNS_BEHIND:
-                return
-            wait([future], _SLICE_SECONDS)
-            self._store.while_waiting()
+        behind = sum(run.entries < 2 * self.young_entries for run in self._runs)
+        if not self._has_ended(future, must=behind >= _MOST_RUNS_BEHIND):
+            return
         self._merge = None
         # Somebody else has filled the disk: merging can wait until there is space again.
         with suppress(StoreFullError):

@@ -61,6 +61,8 @@ class YoungLists:
             floor: postings of entries with smaller numbers are left out.
             hits: hits of newer sources.
         """
+        if not self._used:
+            return hits
         return _find(self._slots, self._postings, keys, room, np.uint64(floor), hits)
 
     def mark(self, keys: U64, may_be: Bool) -> None:

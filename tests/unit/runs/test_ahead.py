@@ -75,7 +75,7 @@ def _freeze(store: RocksStore) -> None:
     shelf = Shelf(store, _KINDS)
     shelf.young_entries = 1
     shelf.add([_keyed(0)], _POSTINGS)
-    shelf.maintain(Progress(entries=_POSTINGS))
+    shelf.finish(Progress(entries=_POSTINGS))
     shelf.close()
 
 

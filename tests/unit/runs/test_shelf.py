@@ -159,6 +159,7 @@ def test_a_run_of_two_generations_lives_as_long_as_the_younger() -> None:
         older, younger = Generation(0, 0, 0), Generation(1, 0, 2)
         walk.add(3)
         walk.progress = Progress(entries=3, generations=(older, younger))
+        walk.finish()
         walk.add(1)
         assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 3)]
         walk.check()
@@ -180,7 +181,7 @@ def test_nothing_is_frozen_before_it_is_due() -> None:
         walk.shelf.maintain(walk.progress)
         assert not walk.shelf.runs
         walk.add(1)
-        walk.shelf.maintain(walk.progress)
+        walk.finish()
         assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, YOUNG)]
         assert walk.shelf.young_first == YOUNG
 
@@ -222,12 +223,14 @@ def test_look_ups_are_counted() -> None:
 @pytest.mark.parametrize("at", ["files", "pairs"])
 @pytest.mark.parametrize("error", [StoreFullError("full"), StoreError("broken")], ids=["full", "broken"])
 def test_freezing_that_fails_changes_nothing(at: str, error: StoreError) -> None:
-    """An error of the file or the registry is raised and nothing is lost; the next attempt freezes."""
+    """An error of the file or the registry is raised from then on and nothing is lost; the next attempt freezes."""
     store = FaultyStore()
     with Walk(store) as walk:
         walk.add(YOUNG)
         descriptors = open_files()
         store.fail(at, error)
+        with pytest.raises(type(error), match=str(error)):
+            walk.finish()
         for _ in range(3):
             with pytest.raises(type(error), match=str(error)):
                 walk.shelf.maintain(walk.progress)
@@ -296,7 +299,7 @@ def test_what_removed_entries_stood_under_is_kept_until_a_run_holds_it() -> None
         walk.reopen()
         walk.add(1)
         assert load_removed(store) == {1: b"one", 2: b"two", 4: b"four"}
-        walk.shelf.maintain(walk.progress)
+        walk.finish()
         assert load_removed(store) == {4: b"four"}
 
 

@@ -86,9 +86,9 @@ def test_a_crash_between_file_and_registry_leaves_nothing(monkeypatch: pytest.Mo
     with Walk(store) as walk:
         if merging:
             add_unmerged(walk, monkeypatch)
-            monkeypatch.setattr(walk.shelf, "_aside", Now())
         else:
             walk.add(YOUNG)
+        monkeypatch.setattr(walk.shelf, "_aside", Now())
         before = store.file_names()
         with monkeypatch.context() as dying:
             dying.setattr(Shelf, "_register", _die)
@@ -106,7 +106,7 @@ def _die(*_: object) -> None:
 
 
 def _settle_twice(walk: Walk) -> None:
-    """Let a merge start and finish."""
+    """Let what is due start and finish."""
     walk.shelf.maintain(walk.progress)
     walk.shelf.maintain(walk.progress)
 
@@ -134,13 +134,13 @@ def test_a_merge_that_ends_with_the_process_is_made_again(tmp_path: Path, monkey
         walk.check()
         walk.finish()
         # Reopened, it has frozen the last four entries as well.
-        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 6 * YOUNG)]
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 5 * YOUNG), (5 * YOUNG, 6 * YOUNG)]
         walk.check()
         walk.check_files()
 
 
-def test_the_thread_that_merges_opens_what_it_has_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread that decides does not read the filters of a merged run, only those of the small runs it freezes."""
+def test_threads_beside_the_one_that_decides_open_what_they_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that decides does not read the filters of a run, whether it was frozen or merged."""
     opened: dict[str, set[int]] = {}
 
     def noting(name: str, *told: Any, **how: Any) -> Run:  # noqa: ANN401  # passed on
@@ -151,10 +151,9 @@ def test_the_thread_that_merges_opens_what_it_has_merged(monkeypatch: pytest.Mon
     monkeypatch.setattr(shelf_module, "open_run", noting)
     with Walk(MemoryStore()) as walk:
         _merge_more(walk)
-    assert opened.pop(threading.current_thread().name) == {YOUNG}
-    [(thread, sizes)] = opened.items()
-    assert thread.startswith("runs")
-    assert min(sizes) > YOUNG
+    assert all(thread.startswith("runs") for thread in opened)
+    sizes = set().union(*opened.values())
+    assert min(sizes) == YOUNG < max(sizes)
 
 
 def test_removing_what_was_merged_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,20 +194,22 @@ def test_closing_closes_a_merged_run_that_is_not_in_use_yet(monkeypatch: pytest.
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads have no priority of their own")
-def test_a_merge_lets_others_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its thread has a lower priority than the one that adds entries, whose priority stays."""
-    before, seen = os.getpriority(os.PRIO_PROCESS, 0), []
+def test_freezing_and_merging_let_others_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their threads have a lower priority than the one that adds entries, whose priority stays."""
+    before, seen = os.getpriority(os.PRIO_PROCESS, 0), dict[int, int]()
 
-    def noting(*told: Any) -> None:  # noqa: ANN401  # passed on
-        seen.append(os.getpriority(os.PRIO_PROCESS, 0))
-        merge_runs(*told)
+    def noting(*told: Any, **how: Any) -> Run:  # noqa: ANN401  # passed on
+        run = open_run(*told, **how)
+        seen[run.entries] = os.getpriority(os.PRIO_PROCESS, 0)
+        return run
 
-    monkeypatch.setattr(shelf_module, "merge_runs", noting)
+    monkeypatch.setattr(shelf_module, "open_run", noting)
     with Walk(MemoryStore()) as walk:
         add_unmerged(walk, monkeypatch)
         walk.finish()
         walk.check()
-    assert min(seen) > before == os.getpriority(os.PRIO_PROCESS, 0)
+    assert seen.keys() == {YOUNG, 5 * YOUNG}
+    assert min(seen.values()) > before == os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def test_who_waits_for_a_merge_is_heard_and_may_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +218,7 @@ def test_who_waits_for_a_merge_is_heard_and_may_give_up(monkeypatch: pytest.Monk
 
     def waiting() -> None:
         nonlocal waits
-        waits += 1
+        waits += len(walk.shelf.runs) >= 12
         if waits >= most:
             raise _StoppedError
 
@@ -233,7 +234,6 @@ def test_who_waits_for_a_merge_is_heard_and_may_give_up(monkeypatch: pytest.Monk
         try:
             while len(walk.shelf.runs) < 12:
                 walk.add(YOUNG)
-            assert waits == 0
             with pytest.raises(_StoppedError):
                 walk.shelf.maintain(walk.progress)
         finally:

@@ -123,8 +123,8 @@ class Walk:
         self.progress = Progress(entries=self.progress.entries, generations=generations[-3:])
 
     def finish(self) -> None:
-        """Finish all merges that are due."""
-        self.shelf.finish_merges(self.progress)
+        """Finish all freezing and merging that is due."""
+        self.shelf.finish(self.progress)
 
     def reopen(self) -> None:
         """Close the shelf and reopen it, adding again the entries that are in no run."""
@@ -192,5 +192,6 @@ def add_unmerged(walk: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
         waiting.setattr(Shelf, "_due_merge", lambda *_: [])
         for _ in range(6):
             walk.add(YOUNG)
+        monkeypatch.setattr(walk.shelf, "_is_due", lambda _: False)
+        walk.finish()
     assert len(walk.shelf.runs) == 5
-    monkeypatch.setattr(walk.shelf, "_is_due", lambda _: False)
