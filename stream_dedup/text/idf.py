@@ -43,7 +43,7 @@ class Epoch:
 
     def packed(self) -> Counts:
         """Return the counts as packed pairs, in the table's order, shape (words,)."""
-        return _packed(self.keys, self.counts)
+        return _packed(self.keys, self.counts, 1)
 
 
 class DocumentCounts:
@@ -67,10 +67,14 @@ class DocumentCounts:
         self.words = _added(self._keys, self._counts, self.words, self.max_words, counts)
 
     def freeze(self, number: int) -> Epoch:
-        """Return the counts as the epoch `number`, after forgetting the rarest words if the table is full."""
+        """Return the counts as the epoch `number`, after `make_room`."""
+        self.make_room()
+        return Epoch(number, self.documents, self._keys.copy(), self._counts.copy())
+
+    def make_room(self) -> None:
+        """Forget the rarest words if the table is full."""
         if self.words >= self.max_words:
             self._forget_rarest()
-        return Epoch(number, self.documents, self._keys.copy(), self._counts.copy())
 
     def copy(self) -> "DocumentCounts":
         """Return an independent copy of the counts."""
@@ -83,9 +87,9 @@ class DocumentCounts:
         """Return the count of each word hash, 0 where it is unknown, shape of `words`."""
         return look_up(self._keys, self._counts, words)
 
-    def packed(self) -> Counts:
-        """Return the counts as packed pairs, shape (words,)."""
-        return _packed(self._keys, self._counts)
+    def packed(self, least: int = 1) -> Counts:
+        """Return the counts as packed pairs, those of at least `least`, in the table's order."""
+        return _packed(self._keys, self._counts, least)
 
     def _reserve(self, words: int) -> None:
         if 2 * min(words, self.max_words) > len(self._keys):
@@ -150,11 +154,25 @@ def _counted(offsets: I64, hashes: U64, articles: I64) -> tuple[U64, U32]:
     return words[:used], documents[:used]
 
 
-def _packed(keys: U64, counts: U32) -> Counts:
-    used = keys != EMPTY
-    pairs = np.empty(int(used.sum()), COUNT_DTYPE)
-    pairs["word"], pairs["documents"] = keys[used], counts[used]
+def _packed(keys: U64, counts: U32, least: int) -> Counts:
+    words, documents = _taken(keys, counts, least)
+    pairs = np.empty(len(words), COUNT_DTYPE)
+    pairs["word"], pairs["documents"] = words, documents
     return pairs
+
+
+@kernel
+def _taken(keys: U64, counts: U32, least: int) -> tuple[U64, U32]:
+    """Return the words with a count of at least `least`, at least 1, in the table's order, and their counts."""
+    room = 1
+    for slot in range(len(keys)):
+        room += counts[slot] >= least
+    words, documents, used = np.empty(room, np.uint64), np.empty(room, np.uint32), 0
+    for slot in range(len(keys)):
+        # Without a branch, which the processor would have to predict.
+        words[used], documents[used] = keys[slot], counts[slot]
+        used += counts[slot] >= least
+    return words[:used], documents[:used]
 
 
 def _added(keys: U64, counts: U32, words: int, max_words: int, pairs: Counts) -> int:

@@ -71,8 +71,8 @@ class LineCounts:
         counts = self._counts.copy()
         for delta in since:
             counts.add(0, delta)
-        frozen = counts.freeze(0).packed()
-        frozen = frozen[frozen["documents"] > 1]
+        counts.make_room()
+        frozen = counts.packed(least=2)
         return frozen[np.argsort(frozen["word"])]
 
     def followed_by(self, frozen: Counts) -> "LineCounts":

@@ -49,6 +49,20 @@ def test_counts_are_those_of_a_counter(batches: list[list[set[int]]]) -> None:
     assert (epoch.documents, counts.words) == (sum(map(len, batches)), len(model))
 
 
+@given(articles=_ARTICLES, least=st.integers(1, 6))
+def test_only_words_counted_often_enough_are_packed(articles: list[set[int]], least: int) -> None:
+    """Words in fewer articles are left out, the others keep their counts, also just after the rarest were forgotten."""
+    counts, model = DocumentCounts(20), Counter(word for article in articles for word in article)
+    counts.add(len(articles), _delta(articles))
+    kept = _pairs(counts.packed())
+    assert _pairs(counts.packed(least)) == {word: count for word, count in kept.items() if count >= least}
+    if len(model) <= 20:
+        hashes = _hashes([*model]).tolist()
+        assert kept == dict(zip(hashes, model.values(), strict=True))
+    counts.make_room()
+    assert counts.words == len(counts.packed()) == (10 if len(model) >= 20 else len(model))
+
+
 def test_count_stays_at_its_bound() -> None:
     """A word of more than four billion articles is still one of the commonest, not one of the rarest."""
     counts, delta = DocumentCounts(10), _delta([{1}])
