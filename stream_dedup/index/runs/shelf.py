@@ -29,7 +29,7 @@ from stream_dedup.index.runs.young import YoungLists
 from stream_dedup.index.stores.store import Drop, Family, FileStore, Put, StoreFullError, Write
 
 YOUNG_ENTRIES = 1 << 14  # the young lists are frozen when they hold this many
-_THREADS = 2  # a merge of millions of entries takes longer than the young lists to fill up
+_THREADS = 2  # for freezing and for a merge, which may take longer than the young lists to fill up
 _MOST_RUNS_BEHIND = 12  # frozen and not merged yet: then everything waits for the merge under way
 _SLICE_SECONDS = 1.0  # longest wait at a time, so that signals and heartbeats get their turn
 _RUN_PREFIX = b"run/"
@@ -102,6 +102,8 @@ class Shelf:
         self._young_first = self._full_stop = self._young_stop = self._runs[-1].stop if self._runs else 0
         self._freezing: Future[Run] | None = None
         self._aside = ThreadPoolExecutor(_THREADS, "runs", let_others_first)
+        # Some file systems take a second to remove a gigabyte, and freezing must not wait for that.
+        self._remover = ThreadPoolExecutor(1, "removals", let_others_first)
         self._removals: list[Future[None]] = []
         self._merge: tuple[list[Run], Future[Run]] | None = None
         self._closing = threading.Event()
@@ -244,7 +246,8 @@ class Shelf:
         """
         self._ahead.stop()
         self._closing.set()
-        self._aside.shutdown(wait=True, cancel_futures=True)
+        for threads in (self._aside, self._remover):
+            threads.shutdown(wait=True, cancel_futures=True)
         for run in [*self._runs, *self._not_installed()]:
             run.close()
         self._runs, self._freezing, self._merge = [], None, None
@@ -349,9 +352,8 @@ class Shelf:
     def _forget(self, runs: Sequence[Run]) -> None:
         for run in runs:
             run.close()
-        # Some file systems take a second to remove a gigabyte.
         if runs:
-            self._removals.append(self._aside.submit(self._store.remove_files, [run.name for run in runs]))
+            self._removals.append(self._remover.submit(self._store.remove_files, [run.name for run in runs]))
 
     def _hear_of_removals(self) -> None:
         """Raise the error of a removal that has failed since the last time."""

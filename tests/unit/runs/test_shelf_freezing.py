@@ -1,7 +1,7 @@
 """Freezing leaves the thread that decides alone: whatever it takes, look-ups find the same and nothing is lost."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -126,6 +126,56 @@ def test_what_expires_before_it_is_frozen_needs_no_run() -> None:
         assert not store.file_names()
         assert walk.shelf.young_first == YOUNG
         walk.check()
+
+
+def test_freezing_waits_neither_for_a_merge_nor_for_removals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both may take long, and may be under way at the same time, as when a generation begins."""
+    released, waits = threading.Event(), 0
+    under_way = {"merge": threading.Event(), "removal": threading.Event()}
+
+    class Slow(MemoryStore):
+        def remove_files(self, names: Sequence[str]) -> None:
+            if not set(names).isdisjoint(self.file_names()):
+                under_way["removal"].set()
+                released.wait(PATIENCE_SECONDS)
+            super().remove_files(names)
+
+    def slowly(*told: Any) -> None:  # noqa: ANN401  # passed on
+        under_way["merge"].set()
+        released.wait(PATIENCE_SECONDS)
+        merge_runs(*told)
+
+    def waiting() -> None:
+        nonlocal waits
+        waits += 1
+        if waits > PATIENCE_SECONDS / 2:
+            raise _StoppedError
+
+    store = Slow()
+    with Walk(store) as walk:
+        walk.add(YOUNG)
+        walk.begin_generation()
+        walk.begin_generation()
+        for _ in range(3):
+            walk.add(YOUNG)
+        walk.finish()
+        assert len(walk.shelf.runs) == 4
+        monkeypatch.setattr(shelf_module, "merge_runs", slowly)
+        store.while_waiting = waiting
+        walk.begin_generation()
+        try:
+            for _ in range(4):
+                walk.add(YOUNG)
+            assert all(event.wait(PATIENCE_SECONDS) for event in under_way.values())
+            for _ in range(3):
+                walk.add(YOUNG)
+            assert len(walk.shelf.runs) >= 8
+            walk.check()
+        finally:
+            released.set()
+        walk.finish()
+        walk.check()
+        walk.check_files()
 
 
 def test_a_completed_generation_is_merged_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,13 +157,13 @@ def test_threads_beside_the_one_that_decides_open_what_they_made(monkeypatch: py
 
 
 def test_removing_what_was_merged_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are removed by the thread that merges, and an error there is raised once, when the shelf is next used."""
+    """Files are removed by a thread of its own, and an error there is raised once, when the shelf is next used."""
     store = FaultyStore()
     with Walk(store) as walk:
         _merge_more(walk)
         assert store.removing
         assert threading.current_thread() not in store.removing
-        monkeypatch.setattr(walk.shelf, "_aside", Now())  # else the next ones might fail before the first is heard of
+        monkeypatch.setattr(walk.shelf, "_remover", Now())  # else the next ones might fail before the first is heard of
         store.fail("removals", StoreError("cannot be removed"))
         with pytest.raises(StoreError, match="cannot be removed"):
             _merge_more(walk)
