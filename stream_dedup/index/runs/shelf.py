@@ -147,7 +147,8 @@ class Shelf:
         # The newest first: most lists that reach their cap reach it before the oldest runs are read.
         for young in (pending, self._young, self._full):
             if young is not None:
-                hits = young.lists[place].find(keys, room, floor, hits)
+                # Of two generations that are being frozen, a run may hold the older one already.
+                hits = young.lists[place].find(keys, room, max(floor, self._young_first), hits)
         for run in reversed(self._runs):
             hits, blocks = run.find(place, keys, room, floor, hits)
             self.reads.blocks += blocks
@@ -191,7 +192,7 @@ class Shelf:
         self._hear_of_removals()
         self._install()
         self._drop(floor)
-        self._freeze(floor, due=self._is_due(progress))
+        self._freeze(progress, due=self._is_due(progress))
         # A merge that filled the disk would leave the next write no room: it waits until there is space.
         if (
             self._merge is None
@@ -237,7 +238,7 @@ class Shelf:
                 for begin, end in key_ranges(run.sections[place].layout.block_bits):
                     yield place, run.postings_between(place, begin, end)
             for young in (self._full, self._young):
-                yield place, young.lists[place].sorted(kind.cap)
+                yield place, young.lists[place].sorted(kind.cap, self._young_first)
 
     def close(self) -> None:
         """Close the runs. A merge under way ends after the current stretch of keys; the next shelf begins it again.
@@ -263,55 +264,67 @@ class Shelf:
 
     def _is_due(self, progress: Progress) -> bool:
         young = self._young_stop - self._full_stop
-        # A run that spans two generations would have to be kept as long as the younger one.
+        # Once a generation has begun, the one before is to be merged, with the last of its entries.
         return young >= self.young_entries or (young > 0 and self._full_stop < progress.generations[-1].first_entry)
 
-    def _freeze(self, floor: int, *, due: bool) -> None:
+    def _freeze(self, progress: Progress, *, due: bool) -> None:
         """Install what has been frozen; if the young lists are `due`, begin to freeze them.
 
         Lists are frozen one after another: those that are due wait until those before them are. After an attempt that
-        failed everything waits for the next, since nothing may change as long as there is an error.
+        failed everything waits for the next, since nothing may change as long as there is an error. It also waits if
+        the lists hold a second generation, which is rare: only after a replay, or when a state is opened.
         """
-        if self._young_first < self._full_stop:
-            failed = self._freezing is None
-            if failed:
-                self._begin_freezing(floor)
-            self._install_frozen(must=due or failed)
+        while self._young_first < self._full_stop:
+            begun = self._freezing is not None
+            if not begun:
+                self._begin_freezing(progress)
+            if not self._install_frozen(must=due or not begun):
+                break
         if due:
             self._young, self._full = self._full, self._young
             self._full_stop = self._young_stop
-            self._begin_freezing(floor)
+            self._begin_freezing(progress)
 
-    def _begin_freezing(self, floor: int) -> None:
-        """Begin to make a run of the full lists, without the entries that have expired; there may be no others."""
-        first = max(self._young_first, floor)
+    def _begin_freezing(self, progress: Progress) -> None:
+        """Begin to make a run of the full lists, without the entries that have expired; there may be no others.
+
+        A run that spanned two generations would have to be kept as long as the younger one, and with it all runs of the
+        older one, which are merged with it: the younger one waits for a run of its own.
+        """
+        first = max(self._young_first, progress.floor)
         if first < self._full_stop:
-            self._freezing = self._aside.submit(self._frozen, first, self._full_stop)
+            begins = (generation.first_entry for generation in progress.generations)
+            stop = min([self._full_stop, *(begin for begin in begins if begin > first)])
+            self._freezing = self._aside.submit(self._frozen, first, stop)
         else:
-            self._clear_full()
+            self._leave_to_runs(self._full_stop)
 
     def _frozen(self, first: int, stop: int) -> Run:
         name = _run_name(first, stop)
         with self._store.new_file(name) as file:
             writer = RunWriter(file, first, stop)
             for kind, lists in zip(self._kinds, self._full.lists, strict=True):
-                live = lists.sorted(kind.cap, first)
+                live = _before(stop, lists.sorted(kind.cap, first))
                 writer.section([live], bounds_of(live), kind.detail_bytes)
             writer.finish()
         return self._open(name)
 
-    def _install_frozen(self, *, must: bool) -> None:
-        """Use the run made of the full lists instead of them once it is complete, now if it `must` be."""
+    def _install_frozen(self, *, must: bool) -> bool:
+        """Use a run made of the full lists instead of them once it is complete, now if it `must` be; tell if it is."""
         freezing = self._freezing
         if freezing is None or not self._has_ended(freezing, must=must):
-            return
+            return False
         self._freezing = None
-        self._register([], freezing.result())
-        self._clear_full()
+        run = freezing.result()
+        self._register([], run)
+        self._leave_to_runs(run.stop)
+        return True
 
-    def _clear_full(self) -> None:
-        self._full.clear()
-        self._young_first = self._full_stop
+    def _leave_to_runs(self, stop: int) -> None:
+        """Forget the entries before `stop`, which a run holds or which have expired."""
+        self._young_first = stop
+        if stop == self._full_stop:
+            self._full.clear()
 
     def _has_ended(self, future: Future[Run], *, must: bool) -> bool:
         """Tell whether a call has ended, after waiting for it if it `must` have."""
@@ -434,6 +447,12 @@ def _stored_runs(store: FileStore, known: Mapping[str, Run], *, shared: bool) ->
         # From here on, the shelf closes them.
         opened.pop_all()
     return runs
+
+
+def _before(stop: int, keyed: KeyedPostings) -> KeyedPostings:
+    """Return the postings of entries before `stop`."""
+    older = keyed.entries < stop
+    return keyed if older.all() else KeyedPostings(*(column[older] for column in keyed))
 
 
 def _run_key(first: int) -> bytes:

@@ -154,20 +154,18 @@ def test_generations_are_merged_for_themselves() -> None:
 
 
 def test_a_run_of_two_generations_lives_as_long_as_the_younger() -> None:
-    """If a batch spans two generations, only the entries of the older one disappear when that expires."""
+    """If it was made before the younger one was known, only the entries of the older disappear when that expires."""
     with Walk(MemoryStore()) as walk:
-        older, younger = Generation(0, 0, 0), Generation(1, 0, 2)
-        walk.add(3)
-        walk.progress = Progress(entries=3, generations=(older, younger))
+        walk.add(YOUNG)
         walk.finish()
         walk.add(1)
-        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 3)]
-        walk.check()
-        walk.progress = Progress(entries=4, generations=(younger,))
-        walk.finish()
-        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 3)]
-        walk.check()
-        walk.progress = Progress(entries=4, generations=(Generation(2, 0, 3),))
+        younger = Generation(1, 0, 2)
+        for generations in ((Generation(0, 0, 0), younger), (younger,)):
+            walk.progress = Progress(entries=YOUNG + 1, generations=generations)
+            walk.finish()
+            assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, YOUNG)]
+            walk.check()
+        walk.progress = Progress(entries=YOUNG + 1, generations=(Generation(2, 0, YOUNG),))
         walk.finish()
         assert not walk.shelf.runs
         walk.check()
@@ -175,7 +173,7 @@ def test_a_run_of_two_generations_lives_as_long_as_the_younger() -> None:
 
 
 def test_nothing_is_frozen_before_it_is_due() -> None:
-    """Entries too few for a run stay in memory: no file is created, and nothing is written."""
+    """Entries too few for a run stay in memory, also after reopening: no file is created, and nothing is written."""
     with Walk(MemoryStore()) as walk:
         walk.add(YOUNG - 1)
         walk.shelf.maintain(walk.progress)
@@ -184,6 +182,10 @@ def test_nothing_is_frozen_before_it_is_due() -> None:
         walk.finish()
         assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, YOUNG)]
         assert walk.shelf.young_first == YOUNG
+        walk.add(YOUNG - 1)
+        walk.reopen()
+        walk.finish()
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, YOUNG)]
 
 
 def test_all_postings_are_walked_over() -> None:

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from stream_dedup.index.records.ledger import Generation, Progress
 from stream_dedup.index.runs import shelf as shelf_module
 from stream_dedup.index.runs.merging import merge_runs
 from stream_dedup.index.runs.run import RunWriter
 from stream_dedup.index.stores.store import MemoryStore, StoreFullError
 from tests.stream.waiting import PATIENCE_SECONDS
 from tests.unit.runs.files import open_files
+from tests.unit.runs.plain import rows_of
 from tests.unit.runs.walking import YOUNG, FaultyStore, Now, Walk
 
 pytestmark = pytest.mark.usefixtures("small_runs")
@@ -125,6 +127,65 @@ def test_what_expires_before_it_is_frozen_needs_no_run() -> None:
         walk.finish()
         assert not store.file_names()
         assert walk.shelf.young_first == YOUNG
+        walk.check()
+
+
+def test_of_lists_that_have_partly_expired_only_the_rest_is_frozen() -> None:
+    """A run holds nothing of entries before its first: it could not say their numbers."""
+    with Walk(MemoryStore()) as walk:
+        walk.add(YOUNG)
+        walk.progress = Progress(entries=YOUNG, generations=(Generation(1, 0, 2),))
+        walk.finish()
+        assert _bounds(walk) == [(2, YOUNG)]
+        assert {number for _, keyed in walk.shelf.keyed_postings() for number in keyed.entries.tolist()} == {2, 3}
+        walk.check()
+
+
+def test_a_batch_of_two_generations_becomes_a_run_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the run of the older one can go when that expires; until the second run is made, everything is found too."""
+    with Walk(MemoryStore()) as walk:
+        walk.add(YOUNG)
+        walk.progress = Progress(entries=YOUNG, generations=(Generation(0, 0, 0), Generation(1, 0, 3)))
+        with monkeypatch.context() as failing:
+            failing.setattr(walk.shelf, "_aside", Now())
+            walk.shelf.maintain(walk.progress)
+            failing.setattr(shelf_module, "RunWriter", _unwritable)
+            with pytest.raises(StoreFullError):
+                walk.shelf.maintain(walk.progress)
+        assert _bounds(walk) == [(0, 3)]
+        assert walk.shelf.young_first == 3
+        listed = [(place, *row) for place, keyed in walk.shelf.keyed_postings() for row in rows_of(keyed)]
+        assert len(listed) == len(set(listed))
+        walk.check(pending=2)
+        walk.add(1)
+        walk.finish()
+        assert _bounds(walk) == [(0, 3), (3, YOUNG)]
+        walk.check(pending=2)
+        walk.progress = Progress(entries=YOUNG + 1, generations=walk.progress.generations[1:])
+        walk.finish()
+        assert _bounds(walk) == [(3, YOUNG)]
+        walk.check()
+
+
+def _unwritable(*_: object) -> RunWriter:
+    raise StoreFullError("full")
+
+
+def test_reopened_while_a_generation_was_frozen_it_expires_with_all_of_its_runs() -> None:
+    """The entries of the next one, which are in memory with the last of its own, do not keep its merged run."""
+    with Walk(MemoryStore()) as walk:
+        for _ in range(3):
+            walk.add(YOUNG)
+        walk.add(2)
+        walk.begin_generation()
+        walk.add(1)
+        walk.reopen()
+        walk.finish()
+        assert _bounds(walk) == [(0, 3 * YOUNG + 2), (3 * YOUNG + 2, 3 * YOUNG + 3)]
+        walk.begin_generation()
+        walk.begin_generation()
+        walk.finish()
+        assert _bounds(walk) == [(3 * YOUNG + 2, 3 * YOUNG + 3)]
         walk.check()
 
 
