@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -164,6 +165,18 @@ def test_a_batch_of_two_generations_becomes_a_run_of_each(monkeypatch: pytest.Mo
         walk.progress = Progress(entries=YOUNG + 1, generations=walk.progress.generations[1:])
         walk.finish()
         assert _bounds(walk) == [(3, YOUNG)]
+        walk.check()
+
+
+def test_a_batch_of_many_generations_becomes_a_run_of_each() -> None:
+    """However many begin in it, as when a state is restored from its changelog."""
+    with Walk(MemoryStore()) as walk:
+        walk.add(2 * YOUNG)
+        begins = (0, 2, 3, 2 * YOUNG - 1)
+        generations = tuple(Generation(number, 0, begin) for number, begin in enumerate(begins))
+        walk.progress = Progress(entries=2 * YOUNG, generations=generations)
+        walk.finish()
+        assert _bounds(walk) == [*pairwise((*begins, 2 * YOUNG))]
         walk.check()
 
 

@@ -79,6 +79,26 @@ def test_other_errors_of_a_merge_are_heard(monkeypatch: pytest.MonkeyPatch) -> N
         walk.check()
 
 
+def test_who_waits_for_all_merges_hears_of_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The merge is not tried again and again; nothing has changed, and later it is made."""
+    errors = [StoreFullError("full"), StoreError("tried again")]
+
+    def failing(*_: object) -> None:
+        raise errors.pop(0)
+
+    with Walk(MemoryStore()) as walk:
+        add_unmerged(walk, monkeypatch)
+        with monkeypatch.context() as full:
+            full.setattr(shelf_module, "merge_runs", failing)
+            with pytest.raises(StoreFullError):
+                walk.finish()
+        assert len(walk.shelf.runs) == 5
+        walk.check()
+        walk.finish()
+        assert [(run.first, run.stop) for run in walk.shelf.runs] == [(0, 5 * YOUNG)]
+        walk.check()
+
+
 @pytest.mark.parametrize("merging", [False, True], ids=["freezing", "merging"])
 def test_a_crash_between_file_and_registry_leaves_nothing(monkeypatch: pytest.MonkeyPatch, *, merging: bool) -> None:
     """A run that was written but not registered is removed at the next opening, and nothing is lost."""
