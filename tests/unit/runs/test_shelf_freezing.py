@@ -16,7 +16,7 @@ from stream_dedup.index.stores.store import MemoryStore, StoreFullError
 from tests.stream.waiting import PATIENCE_SECONDS
 from tests.unit.runs.files import open_files
 from tests.unit.runs.plain import rows_of
-from tests.unit.runs.walking import YOUNG, FaultyStore, Now, Walk
+from tests.unit.runs.walking import KEYS, KINDS, YOUNG, FaultyStore, Now, Walk
 
 pytestmark = pytest.mark.usefixtures("small_runs")
 
@@ -129,6 +129,19 @@ def test_what_expires_before_it_is_frozen_needs_no_run() -> None:
         assert not store.file_names()
         assert walk.shelf.young_first == YOUNG
         walk.check()
+
+
+def test_what_runs_hold_is_not_kept_in_memory() -> None:
+    """Once the run of frozen lists has expired, nothing is left under their keys."""
+    with Walk(MemoryStore()) as walk:
+        walk.add(YOUNG)
+        walk.finish()
+        for _ in range(3):
+            walk.begin_generation()
+        walk.finish()
+        assert not walk.shelf.runs
+        for place in range(len(KINDS)):
+            assert not walk.shelf.may_hold(place, KEYS, None).any()
 
 
 def test_of_lists_that_have_partly_expired_only_the_rest_is_frozen() -> None:

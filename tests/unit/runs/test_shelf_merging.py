@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -138,15 +139,19 @@ def test_a_merge_that_ends_with_the_process_is_made_again(tmp_path: Path, monkey
         add_unmerged(walk, monkeypatch)
         parts = sorted(store.file_names())
         with monkeypatch.context() as slow:
+            begun, heard = threading.Event(), list[bool]()
             closes = walk.shelf._closing  # noqa: SLF001  # a merge takes too little time here to be caught in the middle
 
             def slowly(*told: Any) -> None:  # noqa: ANN401  # passed on
-                closes.wait(60)
+                begun.set()
+                heard.append(closes.wait(60))
                 merge_runs(*told)
 
             slow.setattr(shelf_module, "merge_runs", slowly)
             walk.shelf.maintain(walk.progress)
+            assert begun.wait(PATIENCE_SECONDS)
             walk.shelf.close()
+        assert heard == [True]
         assert sorted(store.file_names()) == parts
         assert not any((tmp_path / "scratch").iterdir())
         walk.reopen()
@@ -192,6 +197,32 @@ def test_removing_what_was_merged_holds_nobody_up(monkeypatch: pytest.MonkeyPatc
         walk.check()
         walk.reopen()
         walk.check_files()
+
+
+def test_closing_waits_for_a_removal_under_way() -> None:
+    """Nothing uses the store once the shelf is closed."""
+    begun, released, ended = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(MemoryStore):
+        def remove_files(self, names: Sequence[str]) -> None:
+            known = set(names) & set(self.file_names())
+            if known:
+                begun.set()
+                released.wait(PATIENCE_SECONDS)
+            super().remove_files(names)
+            if known:
+                ended.set()
+
+    with Walk(Slow()) as walk:
+        walk.add(YOUNG)
+        walk.finish()
+        for _ in range(3):
+            walk.begin_generation()
+        walk.shelf.maintain(walk.progress)
+        assert begun.wait(PATIENCE_SECONDS)
+        threading.Timer(0.1, released.set).start()
+        walk.shelf.close()
+        assert ended.is_set()
 
 
 def _merge_more(walk: Walk) -> None:
