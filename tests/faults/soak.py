@@ -35,6 +35,7 @@ from tests.faults.outcome import faults, read_outcome
 from tests.faults.workload import Labelled, endless, sample_stories
 from tests.stream.messages import Incoming
 from tests.stream.topics import LARGE, Topics, fresh_topics
+from tests.stream.waiting import wait_until
 
 SESSION_SECONDS = 3.0
 _FLAGS = (
@@ -230,6 +231,7 @@ class Disorder:
     progress: Progress
     rng: random.Random
     _kinds: dict[str, Callable[[], None]] = field(init=False, repr=False)
+    _resuming: threading.Timer | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         self._kinds = {
@@ -256,6 +258,17 @@ class Disorder:
         for replica in self.replicas:
             replica.revive()
 
+    def settle(self) -> None:
+        """Wait until the last fault is over: a replica that was paused may end only then, as another has taken over."""
+        if self._resuming is not None:
+            self._resuming.join()
+
+        def is_settled() -> bool:
+            self.revive()
+            return sorted(replica.role for replica in self.replicas) == ["active", "standby"]
+
+        wait_until(is_settled, "one active replica and one standby", _DRAIN_SECONDS)
+
     def _standby(self) -> Replica:
         active = active_one(self.replicas)
         return next(replica for replica in self.replicas if replica is not active)
@@ -269,7 +282,8 @@ class Disorder:
     def _pause_active(self) -> None:
         active = active_one(self.replicas)
         active.pause()
-        threading.Timer(2 * SESSION_SECONDS, _resume, [active]).start()
+        self._resuming = threading.Timer(2 * SESSION_SECONDS, _resume, [active])
+        self._resuming.start()
 
     def _kill_broker(self) -> None:
         self.broker.kill()
@@ -387,6 +401,7 @@ def soak(options: argparse.Namespace, directory: Path) -> Soak:
         ):
             hits = _strike_by_the_clock(disorder, sampler, options)
         progress.finish(replicas, seconds=_DRAIN_SECONDS)
+        disorder.settle()
         for replica in replicas:
             replica.stop()
         found = _check(broker.bootstrap, topics, directory, flags)
