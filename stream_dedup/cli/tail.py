@@ -101,10 +101,11 @@ def tail_command(
     _check("--decision", decisions, _DECISIONS)
     _check("--relation", relations, _RELATIONS)
     wanted = _wanted(decisions, relations, sources, ids)
+    from stream_dedup.stream.kafka.clients import BrokerError
     from stream_dedup.stream.kafka.tail import Tail
+    from stream_dedup.stream.state.states import is_of_files
 
-    def work() -> None:
-        handle_signals(lambda *_: leave(0), signal.SIGINT)
+    def follow_topics() -> None:
         with _reading(settings, shadow=shadow) as (topics, read), Tail(settings, topics) as tail:
             for message in tail.messages(None if beginning else last, endless=follow):
                 try:
@@ -114,6 +115,19 @@ def tail_command(
                     continue
                 if told is not None and wanted(told):
                     _print(told, as_json=as_json)
+
+    def work() -> None:
+        handle_signals(lambda *_: leave(0), signal.SIGINT)
+        try:
+            follow_topics()
+        except BrokerError as error:
+            # Not refused at first: what is read is on the broker, whatever the directory holds.
+            if not is_of_files(settings):
+                raise
+            raise BrokerError(
+                f"{error}; {settings.state.directory} is a state that `stream-dedup dedup --state` made: its decisions "
+                "are in the files of its results"
+            ) from None
 
     run_reporting_errors(work)
 

@@ -171,6 +171,11 @@ def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most:
         (("tail", "--last", "3", "--from-beginning"), 2, "cannot be used together"),
         (("tail", "--last", "3"), 1, "cannot read the topic articles.unique: "),
         (("tail", "--last", "3"), 1, ": see kafka.bootstrap.servers"),
+        (
+            ("tail", "--last", "3"),
+            1,
+            "`stream-dedup dedup --state` made: its decisions are in the files of its results",
+        ),
     ],
 )
 @pytest.mark.slow
