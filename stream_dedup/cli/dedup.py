@@ -107,11 +107,14 @@ def dedup_command(
 def _advice(summary: "Summary") -> str:
     """Return what to do about the reasons for which records were not judged, as far as a whole file may cause them."""
     from stream_dedup.decode import Reason
+    from stream_dedup.files.readers import ONE_OBJECT_PER_LINE
     from stream_dedup.text.utf8 import TO_UTF8
 
     advice = ""
     if {Reason.MISSING_FIELD, Reason.WRONG_TYPE} & summary.reasons.keys():
         advice += "; for other field names, set input.fields"
+    if {Reason.NOT_AN_OBJECT, Reason.INVALID_JSON} & summary.reasons.keys():
+        advice += f"; {ONE_OBJECT_PER_LINE}"
     if Reason.INVALID_UTF8 in summary.reasons:
         advice += f"; records must be in UTF-8: {TO_UTF8}"
     return advice

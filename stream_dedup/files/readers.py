@@ -21,6 +21,7 @@ from stream_dedup.paths import is_there
 from stream_dedup.zstandard import zstd
 
 STANDARD_INPUT = Path("-")
+ONE_OBJECT_PER_LINE = "one object per line is required: convert an array with jq -c '.[]'"
 _LINES_BYTES = 1 << 20  # read at once
 _LONGEST_LINE = 256 << 20  # bytes: a whole file may be one line, and larger than memory
 _SHOWN_BYTES = 1 << 10  # of a longer line
@@ -132,9 +133,7 @@ def check_begin(path: Path) -> None:
     with _opened(path) as (content, _):
         begin = content.read(_BEGIN_BYTES)
     if begin.removeprefix(_BOM).lstrip().startswith(b"["):
-        raise FileFormatError(
-            f"{path} holds an array, but one object per line is required: convert it with jq -c '.[]'"
-        )
+        raise FileFormatError(f"{path} holds an array, but {ONE_OBJECT_PER_LINE}")
 
 
 def _kind(path: Path) -> tuple[str, bool]:

@@ -22,6 +22,7 @@ from stream_dedup.files.readers import (
     Record,
     check_begin,
     check_exists,
+    check_regular,
     reader_for,
     shown,
 )
@@ -52,13 +53,15 @@ class Summary:
 
 
 def check_files(paths: Sequence[Path]) -> None:
-    """Check that files exist and have formats that can be read.
+    """Check that files exist and have formats that can be read, as often as they are named.
 
     Raises:
-        FileFormatError: one does not.
+        FileFormatError: one does not, or cannot.
     """
     for path in paths:
         check_exists(path)
+        if paths.count(path) > 1:
+            check_regular(path)  # anything else would be empty the second time
         reader_for(path)
         check_begin(path)
 

@@ -382,6 +382,8 @@ _NOT_UTF8 = (
     "; records must be in UTF-8: convert GBK with iconv -f gb18030 -t utf-8, UTF-16 with iconv -f utf-16 -t utf-8"
 )
 
+_NO_LINES = "; one object per line is required: convert an array with jq -c '.[]'"
+
 
 @pytest.mark.parametrize(
     ("name", "content", "encoding", "advice"),
@@ -390,7 +392,9 @@ _NOT_UTF8 = (
         ("in.jsonl", '{"body": {"text": "今天下雨。"}}', "utf-8", "; for other field names, set input.fields"),
         ("in.jsonl", '{"body": "今天下雨。"}', "gb18030", _NOT_UTF8),
         ("in.csv", "id,body\n1,今天下雨。", "gb18030", _NOT_UTF8),
-        ("in.jsonl", '{"body": "今天下雨。"', "utf-8", ""),
+        ("in.jsonl", '{"body": "今天下雨。"', "utf-8", _NO_LINES),
+        ("in.jsonl", '[{"body": "今天下雨。"}]', "utf-8", _NO_LINES),
+        ("in.jsonl", '{"body": ""}', "utf-8", ""),
     ],
 )
 def test_run_of_nothing_but_dead_letters_tells_what_its_reasons_ask_for(

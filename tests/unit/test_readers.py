@@ -6,6 +6,7 @@ Knows files in all formats; what is special to CSV and Parquet is tested in test
 import csv
 import gzip
 import io
+import os
 from pathlib import Path
 
 import orjson
@@ -123,10 +124,23 @@ def test_array_is_told_before_anything_is_read(begin: bytes, name: str, tmp_path
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     for read in (lambda: check_files([path]), lambda: list(reader_for(path)(path))):
-        with pytest.raises(FileFormatError, match=r"one object per line is required: convert it with jq -c '\.\[\]'"):
+        with pytest.raises(
+            FileFormatError, match=r"one object per line is required: convert an array with jq -c '\.\[\]'"
+        ):
             read()
     named_lines = path.rename(tmp_path / f"a.jsonl{path.suffix if name.endswith('.gz') else ''}")
     check_files([named_lines])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_can_be_read_once_is_not_named_twice(tmp_path: Path) -> None:
+    """Standard input would be empty the second time, and a named pipe would be waited for."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "file.jsonl").touch()
+    check_files([Path("-"), tmp_path / "pipe.jsonl", *2 * [tmp_path / "file.jsonl"]])
+    for once in (Path("-"), tmp_path / "pipe.jsonl"):
+        with pytest.raises(FileFormatError, match=f"{once} cannot be read more than once: name a file"):
+            check_files([once, tmp_path / "file.jsonl", once])
 
 
 def test_empty_files_have_no_records(tmp_path: Path) -> None:
