@@ -18,7 +18,7 @@ from stream_dedup.cli.plan import plan_command
 from stream_dedup.cli.run import run_command
 from stream_dedup.cli.state import app as state_app
 from stream_dedup.cli.tail import tail_command
-from stream_dedup.cli.terminal import open_closed_streams, out, reporting_output_errors
+from stream_dedup.cli.terminal import name_standard_output, open_closed_streams, out, reporting_output_errors
 from stream_dedup.version import __version__
 
 # Between two garbage collections, instead of 700. Loading modules makes several times as many, none of them garbage;
@@ -58,6 +58,7 @@ def main() -> None:
     """Run the command line; `stream_dedup.__main__` calls it, with signals handled."""
     gc.set_threshold(_YOUNG_OBJECTS)
     open_closed_streams()
+    name_standard_output()
     with reporting_output_errors():
         app()
 

@@ -3,6 +3,7 @@
 Knows options, consoles and exit codes; knows no command.
 """
 
+import io
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -22,8 +23,12 @@ from stream_dedup.rendering.plain import plain
 from stream_dedup.settings import Settings, SettingsError, load_settings
 from stream_dedup.settings.kinds import required_path, required_utf8
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_FENCED = 1, 2, 3, 4
 _STDOUT, _STDERR = 1, 2
+_STANDARD_OUTPUT = "standard output"
 _EXIT_UNREAD = 128 + signal.SIGPIPE
 _BYTES_OF_A_CHARACTER = 4  # in UTF-8, at most
 
@@ -207,8 +212,8 @@ def run_reporting_errors(work: Callable[[], None], fail: Fail = fail) -> None:
         fail("interrupted", 128 + signal.SIGINT)
     except Exception as error:
         code = _exit_code(error)
-        if code is None:
-            raise
+        if code is None or (isinstance(error, OSError) and error.filename == _STANDARD_OUTPUT):
+            raise  # the latter is told once, however often it recurs, see `reporting_output_errors`
         fail(_told(error), code)
 
 
@@ -228,8 +233,34 @@ def open_closed_streams() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
-    sys.stdout = sys.stdout or os.fdopen(_STDOUT, "w")
+    sys.stdout = sys.stdout or os.fdopen(_STDOUT, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(_STDERR, "w")
+
+
+class _StandardOutput(io.FileIO):
+    """Standard output, whose errors name it: they could come from any file that a command writes."""
+
+    def write(self, content: "ReadableBuffer", /) -> int:
+        """Write some of the content and return how much.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        try:
+            return super().write(content)
+        except OSError as error:
+            error.filename = _STANDARD_OUTPUT
+            raise
+
+
+def name_standard_output() -> None:
+    """Have errors of standard output name it."""
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(_StandardOutput(sys.stdout.fileno(), "wb", closefd=False)),
+        encoding=sys.stdout.encoding,
+        errors=sys.stdout.errors,
+        line_buffering=sys.stdout.isatty(),
+    )
 
 
 @contextmanager
@@ -252,7 +283,7 @@ def reporting_output_errors() -> Iterator[None]:
         sys.exit(_EXIT_UNREAD)
     except OSError as error:
         _let_go()
-        tell("error", f"standard output: {error.strerror}")
+        tell("error", _told(error))
         sys.exit(EXIT_FAILED)
 
 

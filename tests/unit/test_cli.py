@@ -118,12 +118,16 @@ def test_empty_name_of_a_file_is_told_so(arguments: tuple[str, ...], invoke: Inv
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux, on which nothing can be written")
-@pytest.mark.parametrize("arguments", [("--help",), ("config", "--print"), ("config", "--reference")])
-def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, ...]) -> None:
-    """The exit code is set too, even where output is written outside of a command's own error handling."""
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("config", "--print"), ("config", "--reference"), ("state", "stats")]
+)
+def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """The exit code is set too, whether output is written inside or outside of a command's own error handling."""
+    Deduplicator(tmp_path).close()
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "stream_dedup", *arguments]
-        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        environment = {**os.environ, "STREAM_DEDUP_STATE__DIRECTORY": str(tmp_path)}
+        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, text=True, check=False)
 
     assert (run.returncode, run.stderr) == (1, "error: standard output: No space left on device\n")
 
