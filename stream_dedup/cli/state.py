@@ -125,11 +125,15 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
     from stream_dedup.stream.rebuild import Rebuild
     from stream_dedup.stream.state.states import check_not_of_files, digest_of
 
-    stopping = threading.Event()
+    stopping, heard = threading.Event(), list[int]()
+
+    def stop(number: int, _frame: object) -> None:
+        heard.append(number)
+        stopping.set()
 
     def work() -> None:
         check_not_of_files(settings)
-        handle_signals(lambda *_: stopping.set())
+        handle_signals(stop)
         with _progress() as report:
             articles = Rebuild(settings, report, stopping).run()
         ended = "interrupted: run the same command again" if stopping.is_set() else "the next start will use it"
@@ -137,7 +141,12 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
         if stopping.is_set():
             raise typer.Exit(EXIT_FAILED)
 
-    run_reporting_errors(work)
+    try:
+        run_reporting_errors(work)
+    except typer.Exit:
+        if heard:
+            raise typer.Exit(128 + heard[0]) from None
+        raise
 
 
 @app.command("snapshot")

@@ -117,6 +117,35 @@ def test_sigterm_is_heard_amid_a_finalizer_while_the_service_starts(tmp_path: Pa
     assert (done.returncode, done.stderr) == (0, "")
 
 
+_REBUILDING = """
+import os, sys
+from stream_dedup.__main__ import main
+from stream_dedup.stream.rebuild import Rebuild
+
+number, ended = int(sys.argv.pop()), sys.argv.pop()
+
+def run(rebuild):
+    os.kill(os.getpid(), number)
+    if ended == "refused":
+        raise ValueError("no broker has answered")
+    return 40
+
+Rebuild.run = run
+main()
+"""
+
+
+@pytest.mark.parametrize("ended", ["after a batch", "refused"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_rebuild_that_a_signal_ends_has_its_exit_code(number: signal.Signals, ended: str, tmp_path: Path) -> None:
+    """It ends in its own time and says how to go on, but a script sees that it was stopped, as with any command."""
+    command = [sys.executable, "-c", _REBUILDING, "state", "rebuild", ended, str(number.value)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 128 + number
+    assert ("run the same command again" in done.stdout) is (ended != "refused")
+    assert done.stderr == ("error: no broker has answered\n" if ended == "refused" else "")
+
+
 _OPENING = """
 import os, sys, time
 from stream_dedup.__main__ import main
