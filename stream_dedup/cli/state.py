@@ -199,13 +199,14 @@ def _stats(settings: Settings) -> dict[str, Any]:
     from stream_dedup.stream.state.restore import opened_to_read
     from stream_dedup.stream.state.states import digest_of, is_of_files, other_states, state_to_read
 
-    digest = digest_of(settings)
+    digest, of_files = digest_of(settings), is_of_files(settings)
     with opened_to_read(settings) as (store, state):
         progress, place, epoch_state = state.progress, state.place, state.epoch_state
         return {
             "directory": str(state_to_read(settings)),
             "format": FORMAT_VERSION,
-            "changelog": None if is_of_files(settings) else state_topics(settings, digest).changelog,
+            # The settings may name another index than the state is of.
+            "changelog": place.changelog if place else None if of_files else state_topics(settings, digest).changelog,
             "changelog_position": place.offset if place else None,
             "steps": progress.steps,
             "articles_judged": progress.judged,
@@ -219,7 +220,7 @@ def _stats(settings: Settings) -> dict[str, Any]:
             "idf_words": epoch_state.counts.words,
             "idf_documents": epoch_state.counts.documents,
             "learnt_lines": epoch_state.lines.lines,
-            **_places(state.positions(), from_files=is_of_files(settings)),
+            **_places(state.positions(), from_files=of_files),
             "bytes": {str(family): size for family, size in store.sizes().items()},
             "other_states": [str(path) for path in other_states(settings, digest)],
         }

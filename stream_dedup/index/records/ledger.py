@@ -114,6 +114,11 @@ class ChangelogPosition:
     topic: str
     offset: int
 
+    @property
+    def changelog(self) -> str:
+        """Name of the topic alone."""
+        return self.topic.partition("/")[0]
+
     def put(self) -> Put:
         """Return the write that stores it."""
         return Put(Family.META, _PLACE_KEY, orjson.dumps([self.topic, self.offset]))

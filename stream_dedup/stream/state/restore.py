@@ -24,6 +24,7 @@ from stream_dedup.stream.state.changelog import ChangelogIncompleteError, Change
 from stream_dedup.stream.state.replay import ChangelogFollower
 from stream_dedup.stream.state.states import (
     check_not_of_files,
+    check_own,
     digest_of,
     discard,
     is_of_files,
@@ -115,14 +116,16 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
             files has no changelog.
 
     Raises:
-        StoreError: there is no such state, or it cannot be read.
+        StoreError: there is no such state, it is of another index, or it cannot be read.
         StoreFullError: its disk has no room for the replay.
         BrokerError: the broker refuses, or gives no answer.
         ChangelogTruncatedError: the changelog no longer holds all that is in the state.
         ChangelogError: the changelog cannot be read.
     """
-    digest = digest_of(settings)
+    names = state_topics(settings, digest_of(settings))
     with opened_to_read(settings) as (store, state):
+        if with_changelog:
+            check_own(state.place, names.changelog)
         integrity = Integrity(store, state.index, state.progress, lambda what, done: report(what, done, 0))
         yield from integrity.faults(settings.idf.max_words, learn_rule_of(settings.text))
         if not with_changelog or is_of_files(settings):
@@ -132,8 +135,7 @@ def verify(settings: Settings, report: Report, *, with_changelog: bool) -> Itera
             if state.progress.steps:
                 yield "the state has no position in a changelog"
             return
-        names, topics = state_topics(settings, digest), Topics(settings)
-        identity = topics.identity(names.changelog)
+        identity = Topics(settings).identity(names.changelog)
         if not is_same_topic(place.topic, identity):
             yield f"the state was made from the changelog {place.topic}, but the broker has {identity}"
             return

@@ -110,7 +110,7 @@ def check_own(place: ChangelogPosition | None, changelog: str) -> None:
     Raises:
         StoreError: it was made from a changelog of another name.
     """
-    known = place.topic.partition("/")[0] if place is not None else changelog
+    known = place.changelog if place is not None else changelog
     if known != changelog:
         raise StoreError(
             f"the state was made from the changelog {known}, but the settings name {changelog}: state.name has "

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import OFFSET_END
 
 from stream_dedup.engine.state import State
-from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
+from stream_dedup.index.stores.store import StoreDamagedError, StoreError, StoreFullError
 from stream_dedup.settings import Settings, StateSettings
 from stream_dedup.stream.state import restore
 from stream_dedup.stream.state.changelog import ChangelogReader, ChangelogTruncatedError
@@ -53,6 +53,18 @@ def test_stats_for_people_show_the_same(site: Site) -> None:
     assert code == 0
     assert "changelog position" in printed
     assert "articles judged" in printed
+
+
+def test_state_of_another_index_is_told(site: Site) -> None:
+    """With another name in the settings, stats show the state's own changelog, and verify says so before it begins."""
+    other = (*FLAGS, "state.name=another")
+    _, printed, _ = site.state("stats", "--json", flags=other)
+    changelog = json.loads(printed)["changelog"]
+    assert changelog in changelogs(site.bootstrap, site.topics)
+    told = f"the state was made from the changelog {changelog}, but the settings name another.changelog."
+    with pytest.raises(StoreError, match=told):
+        site.faults(other, with_changelog=True)
+    assert not site.faults(other, with_changelog=False)
 
 
 def test_sound_state_is_verified_while_the_service_runs(site: Site) -> None:
