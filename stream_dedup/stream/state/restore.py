@@ -72,12 +72,16 @@ def restore(settings: Settings, report: Report, *, fresh: bool) -> int:
         except ChangelogTruncatedError as error:
             raise ChangelogTruncatedError(f"{error}: run `stream-dedup state restore --fresh`") from None
         if not state.progress.steps:
-            raise BrokerError(f"the changelog {names.changelog} is empty: nothing to restore from")
+            raise _nothing_in(names.changelog)
         return replayed
 
 
+def _nothing_in(changelog: str) -> BrokerError:
+    return BrokerError(f"the changelog {changelog} is empty: nothing to restore from")
+
+
 def _check_expendable(directory: Path, settings: Settings, changelog: str, identity: str) -> None:
-    """Check that a state can be discarded: it has nothing that its changelog has lost.
+    """Check that a state can be discarded: its changelog is not empty, and has not lost what the state has.
 
     Args:
         directory: of the state.
@@ -88,15 +92,17 @@ def _check_expendable(directory: Path, settings: Settings, changelog: str, ident
     Raises:
         StoreLockedError: a service has it.
         ChangelogIncompleteError: the state has what was deleted from its changelog.
-        BrokerError: a refusal, or no answer.
+        BrokerError: a refusal, no answer, or an empty changelog.
     """
+    with closing(ChangelogReader(settings, changelog)) as reader:
+        first, end = reader.bounds()
+    if first == end:
+        raise _nothing_in(changelog)
     with suppress(StoreDamagedError), open_store(directory, settings.state) as store:
         place, begin = load_changelog_position(store), load_changelog_start(store, load_progress(store))
         # Without a beginning it was itself restored from a changelog that had lost it.
         if place is None or begin is None or not is_same_topic(place.topic, identity):
             return
-        with closing(ChangelogReader(settings, changelog)) as reader:
-            first, _ = reader.bounds()
         if begin < first <= place.offset:
             raise ChangelogIncompleteError(
                 f"{changelog} begins at {first}, but the window needs records from {begin} on, which were deleted, and "

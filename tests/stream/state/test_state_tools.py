@@ -131,6 +131,8 @@ def test_changelog_that_was_trimmed_since_is_told(bootstrap: str, tmp_path: Path
         delete_records(bootstrap, changelog, OFFSET_END)
         assert "state restore --fresh" in site.refusal("restore", flags=flags)
         assert f"the changelog {changelog} is empty" in site.refusal("restore", "--fresh", flags=flags)
+        # The state is not discarded for nothing.
+        assert json.loads(site.state("stats", "--json", flags=flags)[1])["articles_judged"]
 
 
 def test_changelog_that_has_lost_its_beginning_is_no_source(bootstrap: str, tmp_path: Path) -> None:
