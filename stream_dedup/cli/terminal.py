@@ -255,11 +255,13 @@ class _StandardOutput(io.FileIO):
 
 def name_standard_output() -> None:
     """Have errors of standard output name it."""
+    before = sys.stdout
+    is_unbuffered = isinstance(before.buffer, io.RawIOBase)  # PYTHONUNBUFFERED: somebody reads each line as it comes
     sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(_StandardOutput(sys.stdout.fileno(), "wb", closefd=False)),
-        encoding=sys.stdout.encoding,
-        errors=sys.stdout.errors,
-        line_buffering=sys.stdout.isatty(),
+        io.BufferedWriter(_StandardOutput(before.fileno(), "wb", closefd=False)),
+        encoding=before.encoding,
+        errors=before.errors,
+        line_buffering=is_unbuffered or before.isatty(),
     )
 
 
