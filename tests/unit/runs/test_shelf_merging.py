@@ -5,6 +5,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import wait
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -269,7 +270,7 @@ def test_who_waits_for_a_merge_is_heard_and_may_give_up(monkeypatch: pytest.Monk
 
     def waiting() -> None:
         nonlocal waits
-        waits += len(walk.shelf.runs) >= 12
+        waits += 1
         if waits >= most:
             raise _StoppedError
 
@@ -285,6 +286,9 @@ def test_who_waits_for_a_merge_is_heard_and_may_give_up(monkeypatch: pytest.Monk
         try:
             while len(walk.shelf.runs) < 12:
                 walk.add(YOUNG)
+                freezing = walk.shelf._freezing  # noqa: SLF001  # waited for here, so that only merges count
+                wait([] if freezing is None else [freezing])
+            assert waits == 0
             with pytest.raises(_StoppedError):
                 walk.shelf.maintain(walk.progress)
         finally:
