@@ -15,11 +15,11 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from stream_dedup.cli.terminal import (
-    EXIT_FAILED,
     ConfigOption,
     SetOption,
     database_path,
     errors,
+    fail,
     out,
     run_reporting_errors,
     settings_of,
@@ -138,15 +138,11 @@ def rebuild_command(config: ConfigOption = None, flags: SetOption = None) -> Non
             articles = Rebuild(settings, report, stopping).run()
         ended = "interrupted: run the same command again" if stopping.is_set() else "the next start will use it"
         out.print(f"{counted(articles, 'article')} judged into the state {digest_of(settings)}; {ended}")
-        if stopping.is_set():
-            raise typer.Exit(EXIT_FAILED)
-
-    try:
-        run_reporting_errors(work)
-    except typer.Exit:
         if heard:
-            raise typer.Exit(128 + heard[0]) from None
-        raise
+            raise typer.Exit(128 + heard[0])
+
+    # Once a signal has come, it is why the command ends, whatever comes of it.
+    run_reporting_errors(work, lambda told, code: fail(told, 128 + heard[0] if heard else code))
 
 
 @app.command("snapshot")

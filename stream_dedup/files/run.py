@@ -58,9 +58,9 @@ def check_files(paths: Sequence[Path]) -> None:
     Raises:
         FileFormatError: one does not, or cannot.
     """
-    for path in paths:
+    for path, times in Counter(paths).items():
         check_exists(path)
-        if paths.count(path) > 1:
+        if times > 1:
             check_regular(path)  # anything else would be empty the second time
         reader_for(path)
         check_begin(path)
