@@ -163,6 +163,27 @@ def test_without_transactions_an_abort_drops_what_is_not_sent_yet(client: Mock) 
     assert [name for name, *_ in client.method_calls if name in {"purge", "flush"}] == ["purge", "flush"]
 
 
+@pytest.mark.parametrize(
+    ("guarantee", "raised", "said"),
+    [
+        ("exactly_once", AbortedError, "the broker did not accept a message: refused"),
+        ("at_least_once", BrokerError, r"a message to out: refused \(_DESTROY\): create the topic$"),
+    ],
+)
+def test_message_that_waited_when_its_topic_was_deleted_is_told_with_what_to_do(
+    client: Mock, guarantee: str, raised: type[Exception], said: str
+) -> None:
+    """Librdkafka drops it with an error of its own; a transaction finds out itself whether the topic is back."""
+    fault = KafkaError(KafkaError._DESTROY, "refused")  # noqa: SLF001  # librdkafka's name
+    client.produce.side_effect = lambda topic, *sent, **_: sent[3](fault, Mock(**{"topic.return_value": topic}))
+    settings = Settings.model_validate({"kafka": {}, "commit": {"guarantee": guarantee}})
+    writer = make_writer(settings, "changelog", lambda: None, ask_group=lambda _: True)
+    writer.begin()
+    writer.send("out", b"a", b"1", [])
+    with pytest.raises(raised, match=said):
+        writer.commit([], None)
+
+
 @pytest.mark.parametrize(("guarantee", "asked"), [("exactly_once", False), ("at_least_once", True)])
 def test_group_is_asked_where_the_broker_fences_nobody(client: Mock, guarantee: str, *, asked: bool) -> None:
     """Two writers of one changelog would ruin it."""

@@ -42,6 +42,11 @@ _REFUSED = {
     KafkaError.UNSUPPORTED_VERSION: "set commit.guarantee = at_least_once",
 }
 
+# What to do once nothing is retried; a batch that is decided again finds out whether it would be refused.
+_ADVICE = _REFUSED | {
+    KafkaError._DESTROY: "create the topic",  # noqa: SLF001  # the same, of a message that waited when it was deleted
+}
+
 
 class AbortedError(Exception):
     """The transaction was aborted: nothing of it counts, and the batch can be decided again."""
@@ -80,5 +85,5 @@ def final_error(transactional_id: str, what: str, fault: KafkaError, seconds: fl
         return FencedError(
             f"{transactional_id}: another process has taken over, or this one was suspended too long ({fault.str()})"
         )
-    advice = _REFUSED.get(fault.code(), f"no success within {seconds:.0f} s" if fault.retriable() else "")
+    advice = _ADVICE.get(fault.code(), f"no success within {seconds:.0f} s" if fault.retriable() else "")
     return BrokerError(f"{what}: {fault.str()} ({fault.name()}){': ' + advice if advice else ''}")
