@@ -4,7 +4,6 @@ Knows entries, records and generations; knows nothing of the queries on it.
 """
 
 import time
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -112,20 +111,23 @@ def step_of(
     names = [_name(number) for number in range(before.entries, progress.entries)]
     packed = state.index.format.pack(fixed, names)
     return Step(
-        progress, fixed, packed, [], list(_records(range(before.judged, progress.judged, recorded), rows.contents)), []
+        progress, fixed, packed, [], _records(range(before.judged, progress.judged, recorded), rows.contents), []
     )
 
 
-def _records(articles: range, contents: U64) -> Iterator[Puts]:
-    """Yield what is stored for each article, indexed or not: its record and its URL."""
+def _records(articles: range, contents: U64) -> list[Puts]:
+    """Return what is stored for each article, indexed or not: its record and its URL."""
+    names = [_name(number) for number in articles]
+    records, urls = [], []
     for number in articles:
         content, moment = int(contents[number % len(contents)]), _START_MS + number
         url = number * 0x9E3779B97F4A7C15 % 2**64
         record = ArticleRecord(
             (content,), (), moment, moment, moment, 900, None, number, url, "一家报社", Origin("in", 1, number, moment)
         )
-        yield Puts(Family.ARTICLES, [_name(number)], [record.pack()])
-        yield Puts(Family.URLS, [key_of(url)], [_name(number)])
+        records.append(record.pack())
+        urls.append(key_of(url))
+    return [Puts(Family.ARTICLES, names, records), Puts(Family.URLS, urls, names)]
 
 
 def _name(number: int) -> bytes:
