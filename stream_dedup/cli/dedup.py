@@ -69,6 +69,7 @@ def dedup_command(
         # Other commands on its state take it. In a file or the environment it is that of a service.
         fail("state.directory is not where `dedup` keeps its state: name the directory with --state", EXIT_USAGE)
     from stream_dedup.engine.dedup import Deduplicator
+    from stream_dedup.files.nothing_judged import advice
     from stream_dedup.files.readers import FileFormatError
     from stream_dedup.files.results import has_decisions
     from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
@@ -99,25 +100,9 @@ def dedup_command(
             handle_signals(lambda number, _: heard.append(number))
             dedup_files(files, results, engine, settings, report, summary, look)
         if summary.reasons and not has_decisions(results):
-            raise FileFormatError(f"no record could be judged: see dead.jsonl{_advice(summary)}")
+            raise FileFormatError(f"no record could be judged: see dead.jsonl{advice(summary.reasons)}")
 
     run_reporting_errors(work)
-
-
-def _advice(summary: "Summary") -> str:
-    """Return what to do about the reasons for which records were not judged, as far as a whole file may cause them."""
-    from stream_dedup.decode import Reason
-    from stream_dedup.files.readers import ONE_OBJECT_PER_LINE
-    from stream_dedup.text.utf8 import TO_UTF8
-
-    advice = ""
-    if {Reason.MISSING_FIELD, Reason.WRONG_TYPE} & summary.reasons.keys():
-        advice += "; for other field names, set input.fields"
-    if {Reason.NOT_AN_OBJECT, Reason.INVALID_JSON} & summary.reasons.keys():
-        advice += f"; {ONE_OBJECT_PER_LINE}"
-    if Reason.INVALID_UTF8 in summary.reasons:
-        advice += f"; records must be in UTF-8: {TO_UTF8}"
-    return advice
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from stream_dedup.evaluate.labelled import LabelledSet
 from stream_dedup.evaluate.labels import decoded, read_labelled, set_name
 from stream_dedup.evaluate.overlap import with_overlaps
 from stream_dedup.evaluate.reposts import RepostSettings, with_reposts
-from stream_dedup.files.readers import check_regular, no_articles, reader_for
+from stream_dedup.files.nothing_judged import no_articles
+from stream_dedup.files.readers import check_regular, reader_for
 from stream_dedup.settings import InputSettings
 
 
@@ -81,7 +82,7 @@ def make(source: Source) -> LoadedSet:
         if article is not None:
             articles.setdefault(article.name, article)
     if not articles:
-        raise no_articles(source.path)
+        raise no_articles(source.path, source.settings)
     labelled = with_reposts(list(articles.values()), source.reposts, set_name(source.path))
     return LoadedSet(labelled, made=True, skipped=read - len(articles))
 

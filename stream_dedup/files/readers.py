@@ -105,12 +105,6 @@ def check_exists(path: Path) -> None:
         raise FileFormatError(f"{path}: there is no such file")
 
 
-def no_articles(path: Path) -> FileFormatError:
-    """Return the error about a file with records none of which is an article, or with none at all."""
-    advice = "they must be in UTF-8, and if their fields have other names, set input.fields"
-    return FileFormatError(f"{path}: no articles in it; {advice}")
-
-
 def check_regular(path: Path) -> None:
     """Check that a file exists and can be read more than once.
 

@@ -19,7 +19,8 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.counted import counted
 from stream_dedup.decode import Decoder, UndecodableError
 from stream_dedup.engine.dedup import Deduplicator
-from stream_dedup.files.readers import FileFormatError, no_articles, reader_for
+from stream_dedup.files.nothing_judged import no_articles
+from stream_dedup.files.readers import FileFormatError, reader_for
 from stream_dedup.files.run import check_files
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.fingerprint.simhash import BITS, popcount
@@ -102,7 +103,7 @@ def measured_sample(path: Path, settings: Settings, similarity: float, most: int
     check_files([path])
     articles = list(islice(_articles(path, settings), most))
     if not articles:
-        raise no_articles(path)
+        raise no_articles(path, settings.input)
     if len(articles) < _LEAST:
         raise FileFormatError(
             f"{path}: a sample of {counted(len(articles), 'article')} is too small: it needs at least {_LEAST}"

@@ -152,10 +152,12 @@ def test_articles_without_copies_are_refused(tmp_path: Path) -> None:
 
 
 def test_sample_without_articles_is_told(tmp_path: Path) -> None:
-    """More records would not help: the message names the encoding, and the setting for other field names."""
+    """More records would not help: the message names the setting for other field names."""
     path = tmp_path / "other.jsonl"
     path.write_text('{"text": "一篇文章。"}\n' * 200, encoding="utf-8")
-    with pytest.raises(FileFormatError, match=r"other\.jsonl: no articles in it; .* UTF-8, .* set input\.fields"):
+    with pytest.raises(
+        FileFormatError, match=r"other\.jsonl: no articles in it: record 1: .*body.*; .* set input\.fields$"
+    ):
         measured_sample(path, Settings(), 0.8, 1_000)
 
 

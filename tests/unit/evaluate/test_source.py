@@ -114,10 +114,10 @@ def test_lenient_sets_overlaps_aside(tmp_path: Path, bodies: list[str]) -> None:
 
 
 def test_file_without_articles_is_told(tmp_path: Path) -> None:
-    """The message names the encoding, and the setting for other field names."""
+    """The message says what is wrong with the first record, and what to do; see `tests/unit/test_nothing_judged.py`."""
     path = tmp_path / "other.jsonl"
     path.write_text('{"id": "a", "text": "新闻"}\n')
-    with pytest.raises(FileFormatError, match=r"no articles in it; .* UTF-8, .* set input\.fields"):
+    with pytest.raises(FileFormatError, match=r"no articles in it: record 1: .*body.*; .* set input\.fields$"):
         load_labelled_set(_source(path))
 
 
