@@ -25,7 +25,7 @@ class TextSettings(Group):
         "all",
         description="Which articles are segmented into words. `unproved` skips those that their content or landmarks "
         "prove to be copies, unless they are indexed for later articles; links of skipped articles have no Hamming "
-        "distance and no fingerprint. This saves CPU with a slow segmenter; with `compiled` it saves next to none.",
+        "distance and no fingerprint. This saves CPU with a slow segmenter; with `compiled` it saves little.",
     )
     hmm: bool = Field(True, description="Whether jieba's model finds words that are not in the dictionary.")
     simplify: bool = Field(True, description="Whether traditional characters are treated as their simplified forms.")
