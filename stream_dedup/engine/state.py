@@ -41,6 +41,9 @@ class State:
         store: where the state is kept.
         settings: settings of the index.
 
+    Attributes:
+        changelog_first: where its changelog begins: the start of a state that has no position in it yet.
+
     Raises:
         StoreError: the store cannot be read, or was made with settings that are not comparable with these.
     """
@@ -48,6 +51,7 @@ class State:
     def __init__(self, store: FileStore, settings: EngineSettings) -> None:
         check_format(store, comparability(settings))
         self.store = store
+        self.changelog_first = 0
         self._settings = settings
         self.progress = load_progress(store)
         self._place = load_changelog_position(store)
@@ -122,7 +126,7 @@ class State:
         self.epoch_state = change.epoch_state.settled()
         self._behind_store = False
 
-    def replay(self, commits: Sequence[tuple[Commit, int]], topic: str, begin: int = 0) -> None:
+    def replay(self, commits: Sequence[tuple[Commit, int]], topic: str) -> None:
         """Apply commits from the changelog in one atomic write; very many of them, faster, in several writes.
 
         Call `refresh` before the next decision.
@@ -130,7 +134,6 @@ class State:
         Args:
             commits: commits in order, each with the offset after it.
             topic: topic of the changelog.
-            begin: where the changelog begins, for a state that has no position in it yet.
 
         Raises:
             ChangelogError: there is a gap between the state and the commits.
@@ -147,7 +150,7 @@ class State:
             progress = step.progress
         positions = {key: offset for commit, _ in commits for key, offset in commit.positions.items()}
         place = ChangelogPosition(topic, commits[-1][1])
-        puts = [*position_puts(positions), place.put(), *self._starts(before, commits, begin)]
+        puts = [*position_puts(positions), place.put(), *self._starts(before, commits)]
         if progress.judged - before.judged >= _MANY_ARTICLES:
             # The keys of removed entries are written first, as an entry is removed only once, and progress last: until
             # then, the same commits are replayed after a crash.
@@ -198,12 +201,13 @@ class State:
                     "again silently"
                 )
 
-    def _starts(self, before: Progress, commits: Sequence[tuple[Commit, int]], begin: int = 0) -> Iterator[Put]:
+    def _starts(self, before: Progress, commits: Sequence[tuple[Commit, int]]) -> Iterator[Put]:
         """Yield the writes that record where in the changelog each generation begins.
 
         A changelog may begin within a generation: then it is not known where this one does.
         """
-        live, start = before.live if before.steps else (), self._place.offset if self._place else begin
+        live = before.live if before.steps else ()
+        start = self._place.offset if self._place else self.changelog_first
         for commit, offset in commits:
             after = commit.steps[-1].progress
             begun = [number for number in _begun(commit) if number in after.live and number not in live]

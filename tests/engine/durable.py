@@ -96,9 +96,10 @@ def restored(
 def follow(engine: Deduplicator, log: Log, begin: int, groups: Sequence[int] = ()) -> None:
     """Let a state follow a log from an offset on, in groups of commits."""
     waiting = list(commits(log, CommitReader(engine.state.index.format), begin))
+    engine.state.changelog_first = log.begin
     for group in (*groups, len(waiting)):
         if waiting[:group]:
-            engine.state.replay(waiting[:group], TOPIC, log.begin)
+            engine.state.replay(waiting[:group], TOPIC)
         waiting = waiting[group:]
 
 

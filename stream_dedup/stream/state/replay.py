@@ -50,6 +50,7 @@ class ChangelogFollower:
         self._stop: int | None = None
         self.replayed = 0  # articles
         self._first, _ = reader.bounds()
+        state.changelog_first = self._first
         start = self._start(self._first)
         self._wait_for_end(start)
         if start > self._first:
@@ -173,7 +174,7 @@ class ChangelogFollower:
         if not self._pending:
             return
         judged = self._state.progress.judged
-        self._state.replay(self._pending, self._identity, self._first)
+        self._state.replay(self._pending, self._identity)
         self.replayed += self._state.progress.judged - judged
         self._pending = []
         self._heartbeat()

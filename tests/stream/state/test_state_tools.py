@@ -135,6 +135,25 @@ def test_changelog_that_was_trimmed_since_is_told(bootstrap: str, tmp_path: Path
         assert json.loads(site.state("stats", "--json", flags=flags)[1])["articles_judged"]
 
 
+def test_state_judged_again_behind_a_changelog_that_was_emptied_needs_nothing_from_before_it(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    """The changelog then begins behind its first offset, and has the whole window all the same."""
+    with running_site(bootstrap, tmp_path) as site:
+        site.service.stop()
+        (changelog,) = changelogs(bootstrap, site.topics)
+        delete_records(bootstrap, changelog, OFFSET_END)
+        new = (*FLAGS, f"state.directory={tmp_path / 'new'}")
+        with Service(tmp_path, bootstrap, site.topics, *new) as service:
+            wait_until(lambda: bool(service.events("active")), "the input is judged again")
+            assert service.events("judged_again_in_silence")
+            assert not site.faults(new, with_changelog=True)
+            service.stop()
+        code, _, told = site.state("restore", "--fresh", flags=new)
+        assert code == 0, told
+        assert not site.faults(new, with_changelog=True)
+
+
 def test_changelog_that_has_lost_its_beginning_is_no_source(bootstrap: str, tmp_path: Path) -> None:
     """Neither the command nor a service takes what is left for the state, and both say how to get a whole one."""
     with running_site(bootstrap, tmp_path) as site:
