@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from threading import Event, Thread
 
@@ -29,7 +29,7 @@ from stream_dedup.stream.output.errors import AbortedError, FencedError, Outcome
 from stream_dedup.stream.output.writer import GroupOffsets, Writer
 from stream_dedup.stream.protocol import Step
 from tests.stream.rights import enforce
-from tests.stream.topics import create_topic
+from tests.stream.topics import create_topic, delete_topic
 from tests.stream.waiting import stand_still, wait_until
 from tests.stream.writing import RECORDS, SECONDS, Stage, member, send_and_commit, staged
 
@@ -125,6 +125,27 @@ def test_record_without_a_key_is_refused_by_a_compacted_topic(stage: Stage) -> N
     writer.send(compacted, None, b"v", [])
     with pytest.raises(BrokerError, match="without a key"):
         writer.commit([], None)
+
+
+def test_topic_that_was_deleted_is_named(stage: Stage) -> None:
+    """The transaction fails at whichever of its messages comes next, and the broker's words name no topic."""
+    deleted = f"{stage.name}.clusters"
+    create_topic(stage.bootstrap, deleted)
+    writer = stage.writer(stage.settings(producer_topic_metadata_propagation_max_ms="100"))
+
+    def refused() -> bool:
+        # A message that waited when its topic was deleted only aborts.
+        with suppress(AbortedError):
+            writer.begin()
+            writer.send(stage.output, b"a", b"1", [])
+            writer.send(deleted, b"a", b"1", [])
+            writer.commit(RECORDS, None)
+        return False
+
+    refused()
+    delete_topic(stage.bootstrap, deleted)
+    with pytest.raises(BrokerError, match=f"the broker no longer has {deleted}: "):
+        wait_until(refused, "the refusal")
 
 
 def test_missing_rights_are_named(frail: KafkaBroker) -> None:

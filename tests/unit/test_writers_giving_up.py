@@ -27,7 +27,7 @@ _OFFSETS = GroupOffsets({("in", 0): 1}, object())
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Return a client that accepts and confirms everything."""
-    made = Mock(**{"flush.return_value": 0})
+    made = Mock(**{"flush.return_value": 0, "list_topics.return_value.topics": dict.fromkeys(["out", "changelog"])})
     monkeypatch.setattr(writer_, "make_producer", lambda *_: made)
     return made
 
@@ -136,6 +136,38 @@ def test_refusal_ends_the_writer_with_what_to_do(client: Mock, code: int, advice
     with pytest.raises(BrokerError, match=rf"refused \(\w+\): .*{re.escape(advice)}"):
         writer.commit([], _OFFSETS)
     client.abort_transaction.assert_called_once()
+
+
+@pytest.mark.parametrize("code", [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.INVALID_TXN_STATE])
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ({"out", "changelog"}, "cannot write to changelog: failed"),
+        ({"changelog", "another"}, "the broker no longer has clusters, out: failed"),
+    ],
+)
+def test_topic_that_was_deleted_is_named_whichever_message_the_transaction_failed_at(
+    client: Mock, code: int, kept: set[str], said: str
+) -> None:
+    """It fails as a whole, often at a topic that is still there."""
+    client.list_topics.return_value.topics = dict.fromkeys(kept | ({"clusters"} if "out" in kept else set()))
+    writer = ExactlyOnceWriter(_SETTINGS, "changelog", lambda: None)
+    writer.begin()
+    writer.send("out", b"a", b"1", [])
+    writer.send("clusters", b"a", b"1", [])
+    client.produce.side_effect = KafkaException(KafkaError(code, "failed", fatal=True))
+    with pytest.raises(BrokerError, match=said):
+        writer.commit([(b"k", b"v")], None)
+
+
+def test_error_is_told_without_the_deleted_topic_if_the_broker_does_not_list_them(client: Mock) -> None:
+    """The error itself must not be lost for it."""
+    client.list_topics.side_effect = KafkaException(KafkaError(KafkaError._TRANSPORT))  # noqa: SLF001  # librdkafka's name
+    client.produce.side_effect = KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE, "failed", fatal=True))
+    writer = ExactlyOnceWriter(_SETTINGS, "changelog", lambda: None)
+    writer.begin()
+    with pytest.raises(BrokerError, match="cannot write to changelog: failed"):
+        writer.commit([(b"k", b"v")], None)
 
 
 @pytest.mark.parametrize("passing", [True, False])

@@ -20,6 +20,16 @@ NO_LONGER_MEMBER = frozenset(
     {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID}
 )
 
+# What a transaction fails with, as a whole, if one of its topics was deleted.
+OF_DELETED_TOPICS = frozenset(
+    {
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001  # librdkafka's own codes have this form
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001  # the same
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.INVALID_TXN_STATE,
+    }
+)
+
 # The same batch would be refused again, so retrying is no use: what to do instead.
 _REFUSED = {
     KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes (kafka.producer.batch.size must not exceed it)",

@@ -20,6 +20,7 @@ from stream_dedup.stream.kafka.clients import BrokerError, OnStatistics
 from stream_dedup.stream.kafka.places import offsets_of
 from stream_dedup.stream.kafka.transactions import has_open_transaction
 from stream_dedup.stream.output.errors import (
+    OF_DELETED_TOPICS,
     FencedError,
     OutcomeUnknownError,
     StuckError,
@@ -30,6 +31,7 @@ from stream_dedup.stream.output.writer import SLICE_SECONDS, GroupOffsets, Write
 _PAUSE_SECONDS = 0.1  # before a call is retried
 _STUCK_SECONDS = 10.0  # after which a call that ignores its timeout is given up
 _CLOSE_SECONDS = 2.0  # to end a transaction that is still open
+_LOOK_SECONDS = 5.0  # for the broker to list its topics
 
 log = structlog.get_logger()
 
@@ -177,7 +179,18 @@ class ExactlyOnceWriter(Writer):
     def _final(self, what: str, fault: KafkaError) -> BrokerError:
         if fault.fatal():
             self.in_transaction = False  # librdkafka accepts no further call; the broker ends the transaction
+        if fault.code() in OF_DELETED_TOPICS and (deleted := self._deleted()):
+            what = f"the broker no longer has {', '.join(deleted)}"
         return super()._final(what, fault)
+
+    def _deleted(self) -> list[str]:
+        """Return the topics of the transaction that the broker does not have: the transaction's error names none."""
+        try:
+            # All topics: asked for one by its name, a broker may create it.
+            known = self._producer.list_topics(timeout=_LOOK_SECONDS).topics
+        except KafkaException:
+            return []
+        return sorted(self._topics - known.keys())
 
     def _until(
         self, call: Callable[[float], object], deadline: float, while_waiting: Callable[[], None] | None = None

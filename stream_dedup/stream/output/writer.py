@@ -76,6 +76,7 @@ class Writer(ABC):
         self._unserved = 0  # messages since reports were last handled
         self._fault: KafkaError | None = None
         self._failed: Message | None = None  # with the fault
+        self._topics: set[str] = set()  # of the batch
         self._behind: int | None = None
 
     @abstractmethod
@@ -170,6 +171,7 @@ class Writer(ABC):
 
     def _forget_reports(self) -> None:
         self._fault = self._behind = None
+        self._topics.clear()
 
     def _write_records(self, records: Sequence[tuple[bytes, bytes | None]], deadline: float) -> None:
         """Write records to the changelog, and wait until the broker has confirmed them and everything before."""
@@ -188,6 +190,7 @@ class Writer(ABC):
         headers: Headers | None = None,
         partition: int = _ANY_PARTITION,
     ) -> None:
+        self._topics.add(topic)
         while True:
             try:
                 self._producer.produce(topic, value, key, partition, report, headers=headers)
