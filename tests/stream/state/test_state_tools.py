@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import OFFSET_END
 
 from stream_dedup.engine.state import State
+from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import StoreDamagedError, StoreError, StoreFullError
 from stream_dedup.settings import Settings, StateSettings
 from stream_dedup.stream.state import restore
@@ -105,6 +106,14 @@ def test_replay_that_might_fill_the_disk_is_refused(
     with pytest.raises(StoreFullError, match=rf"the disk of {tmp_path / 'copy'} has 0 MB left.*--offline"):
         site.faults(flags, with_changelog=True)
     assert not site.faults(flags, with_changelog=False)
+
+
+def test_state_that_is_not_begun_is_told(site: Site, tmp_path: Path) -> None:
+    """A start that a full disk has ended may leave an empty database: reading commands do not try to write to it."""
+    RocksStore(tmp_path / "begun" / site.database.name).close()
+    flags = (*FLAGS, f"state.directory={tmp_path / 'begun'}")
+    for command in ("stats", "verify"):
+        assert "the state is still being created" in site.refusal(command, flags=flags)
 
 
 def test_state_that_was_half_copied_is_restored(site: Site, tmp_path: Path) -> None:
