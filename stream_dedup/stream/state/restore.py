@@ -40,7 +40,7 @@ from stream_dedup.stream.state.states import (
 from stream_dedup.text.learnt import learn_rule_of
 
 _VERIFY = "verify"
-_REPLAY_SHARE = 2  # times the state's files in RocksDB: room for runs, and for what is being compacted
+_REPLAY_SHARE = 2  # times the state's data in RocksDB: room for runs, and for what is being compacted
 
 Report = Callable[[str, int, int], None]  # the step, how much of it is done, of how much
 
@@ -173,7 +173,9 @@ def _check_room(store: RocksStore, directory: Path) -> None:
     Raises:
         StoreFullError: it might.
     """
-    wanted, free = _REPLAY_SHARE * sum(store.sizes().values()), disk_usage(directory).free
+    # What is still in memory is in no file yet but the log: of a young state, that is all of it.
+    wanted = _REPLAY_SHARE * (sum(store.sizes().values()) + store.figures().memtable_bytes)
+    free = disk_usage(directory).free
     if free < wanted:
         raise StoreFullError(
             f"the disk of {directory} has {free >> 20:,} MB left, but a replay of the changelog to compare with may "

@@ -108,6 +108,14 @@ def test_replay_that_might_fill_the_disk_is_refused(
     assert not site.faults(flags, with_changelog=False)
 
 
+def test_replay_needs_room_for_what_the_state_has_in_its_log_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest of a state is in no other file, of a young one all of it: its replay could fill the disk too."""
+    written = sum(path.stat().st_size for path in site.database.glob("*.sst"))
+    monkeypatch.setattr(restore, "disk_usage", lambda _: SimpleNamespace(free=2 * written))
+    with pytest.raises(StoreFullError, match="--offline"):
+        site.faults(FLAGS, with_changelog=True)
+
+
 def test_state_that_is_not_begun_is_told(site: Site, tmp_path: Path) -> None:
     """A start that a full disk has ended may leave an empty database: reading commands do not try to write to it."""
     RocksStore(tmp_path / "begun" / site.database.name).close()
