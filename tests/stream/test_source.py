@@ -295,6 +295,29 @@ def test_another_reader_of_the_group_is_told(bootstrap: str) -> None:
     assert (event["partitions"], event["first"]) == (1, f"{place[0]}/{place[1]}")
 
 
+def test_reader_of_another_kind_in_the_group_is_named_as_the_cause(bootstrap: str) -> None:
+    """The broker's words for it, an inconsistent group protocol, name neither the cause nor the remedy."""
+    topics = named_topics()
+    create_topic(bootstrap, topics.input)
+    other = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": topics.group, "partition.assignment.strategy": "roundrobin"}
+    )
+    with closing(other), closing(Source(_settings(bootstrap, topics), {})) as source:
+        other.subscribe([topics.input])
+        wait_until(lambda: other.poll(0.1) is None and bool(other.assignment()), "the other one has the partition")
+        batch = source.batch()
+
+        def refused() -> bool:
+            other.poll(0)
+            source.take(batch, threading.Event())
+            return False
+
+        with pytest.raises(
+            BrokerError, match=r"the group that input\.group names has a member that is not this service"
+        ):
+            wait_until(refused, "the refusal")
+
+
 def test_batch_is_bounded_by_its_bytes(bootstrap: str) -> None:
     """A batch is full once its values have `commit.bytes`, however few they are: the bound on the memory it takes."""
     topics = named_topics()

@@ -118,6 +118,8 @@ TRUNCATED = re.compile(r"log truncation .* end offset is (\d+)")
 _READING = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the right Read on the topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "grant the right Read on the group that input.group names",
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL: "the group that input.group names has a member that is not this service: "
+    "stop it, or choose another group",
     **dict.fromkeys(_SILENT, WHERE_TO_LOOK),
 }
 
