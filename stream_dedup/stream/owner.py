@@ -95,7 +95,7 @@ class Owner:
                 encoder = formats.encoder()
             source = Source(self._settings, parts.engine.positions(), parts.topics.identities, consumer_statistics)
             closers.append(source.close)
-            closed.callback(parts.meter.count_rebalances, source)
+            closed.callback(parts.meter.count_events, source)
             company.enter_context(life.called_at_heartbeat(source.keep_alive))
             company.enter_context(life.called_when_polled(partial(parts.meter.tick, source)))
             sink = Sink(output, writer, encoder, parts.topics.max_message_bytes(output.dead))

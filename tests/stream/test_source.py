@@ -502,6 +502,7 @@ def test_partition_that_lost_its_end_is_read_on_there(hasty: KafkaBroker) -> Non
         produce(hasty.bootstrap, topics.input, _numbered(_PIECE))
         assert _read(source, batch, _PIECE) == list(range(end, end + _PIECE))
         assert _losses(logged) == [(2 * _PIECE, end)]
+        assert source.lost == 2 * _PIECE - end
         source.advance(batch, batch.positions())
         # Messages that were read ahead are lost; by the time that shows, others have taken their place.
         produce(hasty.bootstrap, topics.input, _numbered(_PIECE))
@@ -511,6 +512,7 @@ def test_partition_that_lost_its_end_is_read_on_there(hasty: KafkaBroker) -> Non
         produce(hasty.bootstrap, topics.input, _numbered(2 * _PIECE))
         assert _read(source, after, _PIECE) == list(range(end + _PIECE, end + 2 * _PIECE))
         assert _losses(logged)[1:] == [(end + 2 * _PIECE, end + _PIECE)]
+        assert source.lost == 3 * _PIECE - end
         assert not source.holds(ahead)
 
 

@@ -268,14 +268,26 @@ def test_standby_shows_no_words_of_its_own(make_engine: Maker) -> None:
     assert (_value(metrics, "changelog_position"), _value(metrics, "changelog_records_remaining")) == (12, 3)
 
 
+def test_losses_of_the_input_are_counted(make_engine: Maker) -> None:
+    """An alert tells that articles are missing; the next source counts anew."""
+    metrics = Metrics()
+    meter, first, second = Meter(metrics, make_engine()), _Input({}, lost=25), _Input({}, lost=5)
+    assert _value(metrics, "input_lost_total") == 0
+    meter.tick(cast("Input", first))
+    first.lost = 30
+    meter.count_events(cast("Input", first))
+    meter.count_events(cast("Input", second))
+    assert _value(metrics, "input_lost_total") == 35
+
+
 def test_rebalances_are_counted_up_to_the_end_of_a_source(make_engine: Maker) -> None:
     """Closing a source revokes its partitions after the gauges were last brought up to date; the next counts anew."""
     metrics = Metrics()
     meter, first, second = Meter(metrics, make_engine()), _Input({}, rebalances=2), _Input({}, rebalances=1)
     meter.tick(cast("Input", first))
     first.rebalances = 3
-    meter.count_rebalances(cast("Input", first))
-    meter.count_rebalances(cast("Input", second))
+    meter.count_events(cast("Input", first))
+    meter.count_events(cast("Input", second))
     assert _value(metrics, "rebalances_total") == 4
 
 
@@ -289,6 +301,7 @@ class _Input:
     lags: dict[Place, Lag]
     assigned: set[Place] = field(default_factory=lambda: {("t", 0)})
     rebalances: int = 0
+    lost: int = 0
 
     def lag(self) -> dict[Place, Lag]:
         """Return the lag that was set."""

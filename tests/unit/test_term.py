@@ -307,5 +307,5 @@ def test_all_that_was_opened_is_closed(scene: _Scene, *, stops: bool) -> None:
         *(["parts.ownership.leave"] if stops else []),
     ]
     # The registry is closed first, since the reader's thread may wait for it; rebalances are counted until the end.
-    ends = ["Formats.__exit__", "Shadow.close", "Reader.__exit__", "Source.close", "parts.meter.count_rebalances"]
+    ends = ["Formats.__exit__", "Shadow.close", "Reader.__exit__", "Source.close", "parts.meter.count_events"]
     assert _among(calls[calls.index("Reader.__enter__") :], *ends) == ends

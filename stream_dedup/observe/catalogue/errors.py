@@ -22,6 +22,11 @@ class Errors:
         "How often input partitions were assigned or revoked.",
         "Often: `input.group` has other members, or a process does not poll in time (`heartbeat_age_seconds`).",
     )
+    input_lost = counter(
+        "offsets",
+        "Offsets of the input that the broker no longer had: deleted before they were read, or lost after.",
+        "Grows: articles are missing; `input_lost` in the log says of which partitions, and what to do.",
+    )
     registry_waiting = gauge(
         "0 or 1",
         "1 while waiting for the schema registry.",

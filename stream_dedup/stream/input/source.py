@@ -119,6 +119,7 @@ class Source:
         self._polled_at = time.monotonic()
         self.assigned: set[Place] = set()
         self.rebalances = 0
+        self.lost = 0  # offsets that the broker no longer had when they were to be read
         self._under_way = UnderWay()
         self._committed_ms: dict[Place, int | None] = {}  # timestamp of the last committed message
         self._look_for_topics()
@@ -418,6 +419,7 @@ class Source:
         first, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_ANSWER_SECONDS)
         goes_on = max(first, min(read_to, end_at_loss(told, end)))
         log.warning("input_lost", topic=place[0], partition=place[1], read_to=read_to, goes_on=goes_on)
+        self.lost += abs(goes_on - read_to)
         if lost := goes_on < read_to:
             self._under_way.mark_lost(place)
             if held:

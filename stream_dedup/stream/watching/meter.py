@@ -53,7 +53,7 @@ class Meter:
         self._lags: Mapping[Place, Lag] = {}  # replaced, never changed in place: another thread reads it
         self._ageing: set[Place] = set()  # partitions whose lag in seconds is shown
         self._source: Source | None = None
-        self._rebalances = 0  # of that source, counted so far
+        self._rebalances = self._lost = 0  # of that source, counted so far
 
     def committed(self, committed: Committed) -> None:
         """Count a commit."""
@@ -125,12 +125,13 @@ class Meter:
             self._gauges_at = now
             self._show_state()
 
-    def count_rebalances(self, source: Source) -> None:
-        """Count the rebalances of a source since the last call; closing it is the last of them."""
+    def count_events(self, source: Source) -> None:
+        """Count the rebalances and losses of a source since the last call; closing it is the last rebalance."""
         if source is not self._source:
-            self._source, self._rebalances = source, 0
+            self._source, self._rebalances, self._lost = source, 0, 0
         self._metrics.rebalances.inc(source.rebalances - self._rebalances)
-        self._rebalances = source.rebalances
+        self._metrics.input_lost.inc(source.lost - self._lost)
+        self._rebalances, self._lost = source.rebalances, source.lost
 
     def refresh(self) -> None:
         """Bring up to date what grows by itself; from one thread at a time, whatever the loop is doing."""
@@ -204,7 +205,7 @@ class Meter:
 
     def _show_source(self, source: Source) -> None:
         metrics = self._metrics
-        self.count_rebalances(source)
+        self.count_events(source)
         metrics.assigned_partitions.set(len(source.assigned))
         metrics.ready.set(bool(source.assigned))
         self._show_lags(source.lag())
