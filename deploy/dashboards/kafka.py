@@ -113,6 +113,7 @@ _COMMITS = Section(
         lines(
             "Partitions and rebalances",
             Series("stream_dedup_assigned_partitions{$of}", "{{instance}} partitions"),
+            Series("stream_dedup_unread_topics{$of}", "{{instance}} topics not read"),
             Series("increase(stream_dedup_rebalances_total{$of}[$__rate_interval])", "{{instance}} rebalances"),
             Series("increase(stream_dedup_input_lost_total{$of}[$__rate_interval])", "{{instance}} offsets lost"),
             unit="none",

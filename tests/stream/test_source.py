@@ -363,6 +363,21 @@ def test_expressions_are_pythons_and_take_in_none_of_the_indexs_topics(bootstrap
         assert {place for place, _ in source.assigned} == {f"{group}.alpha", f"{group}.owners"}
 
 
+def test_topic_that_is_missing_among_others_is_known_until_it_is_there(bootstrap: str) -> None:
+    """Nothing else would show it: the others are read, and there is no lag."""
+    topics = named_topics()
+    named = f"input.topics={topics.input},{topics.input}.more,^{topics.input}.expected"
+    settings = _settings(bootstrap, topics, named, "kafka.topic.metadata.refresh.interval.ms=100")
+    create_topic(bootstrap, topics.input)
+    with closing(Source(settings, {})) as source:
+        assert not source.unread_topics
+        await_partitions(source, 1)
+        assert source.unread_topics == {f"{topics.input}.more"}
+        create_topic(bootstrap, f"{topics.input}.more")
+        await_partitions(source, 2)
+        assert not source.unread_topics
+
+
 def test_nothing_is_read_where_no_topic_is_taken_in(bootstrap: str) -> None:
     """An expression may wait for its first topic; that is told, since it may also be wrong."""
     group = named_topics().group

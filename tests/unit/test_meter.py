@@ -268,6 +268,16 @@ def test_standby_shows_no_words_of_its_own(make_engine: Maker) -> None:
     assert (_value(metrics, "changelog_position"), _value(metrics, "changelog_records_remaining")) == (12, 3)
 
 
+def test_topics_that_are_not_read_are_shown_while_the_input_is(make_engine: Maker) -> None:
+    """A standby reads none of them, and that is no fault."""
+    metrics = Metrics()
+    meter = Meter(metrics, make_engine())
+    meter.tick(cast("Input", _Input({}, unread_topics={"deleted"})))
+    assert _value(metrics, "unread_topics") == 1
+    meter.idle()
+    assert _value(metrics, "unread_topics") == 0
+
+
 def test_losses_of_the_input_are_counted(make_engine: Maker) -> None:
     """An alert tells that articles are missing; the next source counts anew."""
     metrics = Metrics()
@@ -302,6 +312,7 @@ class _Input:
     assigned: set[Place] = field(default_factory=lambda: {("t", 0)})
     rebalances: int = 0
     lost: int = 0
+    unread_topics: set[str] = field(default_factory=set)
 
     def lag(self) -> dict[Place, Lag]:
         """Return the lag that was set."""

@@ -29,6 +29,12 @@ class Process:
         "Input partitions that the process reads.",
         "On the active process, fewer than exist: another member has joined `input.group`.",
     )
+    unread_topics = gauge(
+        "topics",
+        "Topics named in `input.topics` of which the active process has no partition, while it has some of others.",
+        "More than 0: a topic was deleted or its name is wrong, or another member of `input.group` reads it; see "
+        "`input_waits` and `partitions_elsewhere` in the log.",
+    )
     memory_bytes = gauge(
         "bytes",
         "Memory in use, by kind: anonymous is the process's own, file is mapped files, which the system can reclaim.",

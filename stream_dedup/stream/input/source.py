@@ -317,6 +317,14 @@ class Source:
         self._hold(self._consumer.consume(1, 0.0))
         self._consumer.resume([TopicPartition(*place) for place in self.assigned - self._order.paused])
 
+    @property
+    def unread_topics(self) -> set[str]:
+        """Topics that the settings name and of which no partition is assigned, while there are some of others."""
+        if not self.assigned:
+            return set()
+        named = {topic for topic in self._settings.input.topics if not is_expression(topic)}
+        return named - {topic for topic, _ in self.assigned}
+
     def lag(self) -> dict[Place, Lag]:
         """Return what is still to be committed of each assigned partition, as far as is known."""
         under_way = self._under_way.by_place()

@@ -112,7 +112,7 @@ class Meter:
         """Report that the input is not being read, or not any more."""
         metrics = self._metrics
         # The engine looks at the words of the state again only when it is about to decide.
-        for gauge in (metrics.ready, metrics.assigned_partitions, *_of_epochs(metrics)):
+        for gauge in (metrics.ready, metrics.assigned_partitions, metrics.unread_topics, *_of_epochs(metrics)):
             gauge.set(0)
         self._show_lags({})
 
@@ -207,6 +207,7 @@ class Meter:
         metrics = self._metrics
         self.count_events(source)
         metrics.assigned_partitions.set(len(source.assigned))
+        metrics.unread_topics.set(len(source.unread_topics))
         metrics.ready.set(bool(source.assigned))
         self._show_lags(source.lag())
 
