@@ -50,7 +50,8 @@ def test_answer_that_cannot_be_written_is_told(snapshots: SnapshotServer, tmp_pa
 
 
 def test_what_cannot_be_served_keeps_no_other_waiting(snapshots: SnapshotServer, tmp_path: Path) -> None:
-    """This holds for a directory named like a request, and for an answer that cannot be written."""
+    """This holds for a directory named like a request, a link that cannot be followed, and an unwritable answer."""
+    (tmp_path / "snapshot-0.request").symlink_to("x" * 300)  # too long for a name
     (tmp_path / "snapshot-1.request").mkdir()
     (tmp_path / "snapshot-2.request").write_bytes(b"{}")
     (tmp_path / "snapshot-2.part").mkdir()

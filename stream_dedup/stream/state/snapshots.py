@@ -8,6 +8,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -50,7 +51,7 @@ class SnapshotServer:
         """Make the snapshots that were asked for, unless the stream would have to wait long for them."""
         if self._store.is_reclaiming:
             return
-        for request in filter(Path.is_file, sorted(self._directory.glob(_NAME.format("*") + _REQUEST))):
+        for request in filter(_is_request, sorted(self._directory.glob(_NAME.format("*") + _REQUEST))):
             # Whatever becomes of a request, the others are served and the stream continues.
             try:
                 self._serve(request)
@@ -110,6 +111,13 @@ def ask(directory: Path, target: Path, seconds: float, is_held: Callable[[], boo
     if told["error"]:
         raise StoreError(f"no snapshot: {told['error']}")
     return True
+
+
+def _is_request(path: Path) -> bool:
+    # A link may lead to where this process may not look.
+    with suppress(OSError):
+        return path.is_file()
+    return False
 
 
 def _write(path: Path, content: dict[str, str | None]) -> None:
