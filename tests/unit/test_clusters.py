@@ -75,14 +75,15 @@ def test_cluster_of_one_is_its_founder() -> None:
     assert Cluster.founded(7, founder, 7) == Cluster(7, "a", 0, 7, 7, {"石桥网": 1}, 0, (founder,))
 
 
+@pytest.mark.parametrize("copied", [4, 10])
 @pytest.mark.parametrize("later", [5, 12])
-def test_when_a_cluster_was_seen_is_the_same_whether_a_revision_or_a_copy_came_first(later: int) -> None:
-    """A text of 9 is revised by one of an earlier or later time, before or after it has a copy of 10."""
-    text, revised, copy = _member("a", seen_ms=9), _member("a", seen_ms=later), _member("b", seen_ms=10)
+def test_when_a_cluster_was_seen_is_the_same_whether_a_revision_or_a_copy_came_first(later: int, copied: int) -> None:
+    """A text of 9 is revised by one of an earlier or later time, before or after it has a copy of either."""
+    text, revised, copy = _member("a", seen_ms=9), _member("a", seen_ms=later), _member("b", seen_ms=copied)
     revised_first = Cluster.founded(7, revised, 9).join(copy, _policy())
     copied_first = Cluster.founded(7, text, 9).join(copy, _policy()).join(revised, _policy())
     assert revised_first == copied_first
-    assert (revised_first.first_ms, revised_first.last_ms) == (min(later, 9), max(later, 10))
+    assert (revised_first.first_ms, revised_first.last_ms) == (min(later, 9, copied), max(later, 9, copied))
 
 
 def test_copy_that_joins_is_counted() -> None:
@@ -176,6 +177,14 @@ def test_another_text_may_change_the_canonical_article() -> None:
     assert cluster.join(_member("b", characters=9), policy).canonical == "a"
     assert cluster.join(_member("a", characters=1), policy).canonical == "c"
     assert cluster.join(_member("a", characters=8), policy).canonical == "a"
+
+
+def test_canonical_article_that_has_shrunk_to_the_size_of_an_older_one_stays() -> None:
+    """On a tie nothing changes, though the other one came first: it had yielded to this one before."""
+    policy = _policy("longest")
+    cluster = _cluster([_member("a", characters=7), _member("b", characters=9)], policy)
+    assert cluster.canonical == "b"
+    assert cluster.join(_member("b", characters=7), policy).canonical == "b"
 
 
 def test_only_the_living_take_over_from_a_canonical_article_that_has_changed() -> None:
