@@ -238,6 +238,31 @@ def test_expired_entry_is_not_activated() -> None:
     assert other.removed == [0]
 
 
+@pytest.mark.parametrize(
+    ("newest", "indexed", "activated"),
+    [(80, True, ""), (92, True, ""), (93, True, "e"), (80, False, "c"), (92, False, "c"), (93, False, "ce")],
+)
+def test_cluster_whose_canonical_article_is_not_kept_is_found_by_others(
+    newest: int, activated: str, *, indexed: bool
+) -> None:
+    """By what is in the index, or else by the first in reserve; by the newest too if it outlives these by an eighth."""
+    store, window = MemoryStore(), Moment(100, 0)
+    book = _book(store)
+    book.records.note("a", _record((0,)))
+    book.records.note("b", _record())
+    book.join(0, "a", 0, member_of("b", _record(), NOT_INDEXED, active=False), None, window)
+    for name, number in [("c", 2), *[("d", 3)] * indexed, ("e", 4)]:
+        book.records.note(name, _record((number,)))
+        _entry(store, number, name, newest if name == "e" else 80, flags=0 if name == "d" else RESERVE)
+        member = member_of(name, book.records.record(name), number, active=name == "d")
+        book.join(0, "a", 0, member, None, window)
+    assert book.leave("a", _record((0,)), SuccessionReason.WITHDRAWN, window) == "b"
+    cluster = book.cluster(0)
+    assert cluster is not None
+    assert "".join(one.id for one in cluster.members if one.active) == "d" * indexed + activated
+    assert book.removed == [0, *({"c": 2, "e": 4}[name] for name in activated)]
+
+
 def test_last_member_ends_the_cluster() -> None:
     """When no member is left, the cluster is deleted, and readers are told."""
     store = MemoryStore()
