@@ -143,11 +143,14 @@ def test_ends_where_the_group_has_decided(monkeypatch: pytest.MonkeyPatch) -> No
     assert list(_batches(monkeypatch, [[0, 1, 2], [3, 4, 5]], end=6)) == [[0, 1], [2, 3]]
 
 
-def test_batch_is_no_larger_than_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("size", "expected"), [(400_000, [[0, 1, 2], [3, 4, 5]]), (1 << 19, [[0, 1], [2, 3], [4, 5]])])
+def test_batch_is_no_larger_than_a_commit(
+    monkeypatch: pytest.MonkeyPatch, size: int, expected: list[list[int]]
+) -> None:
     """As in the stream, a batch ends with the message that reaches the bound in bytes: a few long ones fill memory."""
     coming = [[offset] for offset in range(6)]
-    batches = _batches(monkeypatch, coming, committed=6, end=6, size=400_000, articles=5)
-    assert [batch for batch in batches if batch] == [[0, 1, 2], [3, 4, 5]]
+    batches = _batches(monkeypatch, coming, committed=6, end=6, size=size, articles=5)
+    assert [batch for batch in batches if batch] == expected
 
 
 def test_progress_is_that_of_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
