@@ -12,9 +12,12 @@ from structlog.testing import capture_logs
 from stream_dedup.settings import Settings
 from stream_dedup.stream.input import history as history_
 from stream_dedup.stream.input.history import History
+from stream_dedup.stream.kafka import patience as patience_
 from stream_dedup.stream.kafka import transactions as transactions_
+from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.places import IDENTITY
 from stream_dedup.stream.life import StoppedError
+from tests.unit.clock import Clock
 
 
 class _Message:
@@ -220,6 +223,24 @@ def test_open_transaction_that_hides_what_is_decided_is_told_from_silence(monkey
     assert History(settings, {}, while_waiting=wait, while_hidden=end).total == 4
     assert told == ["silence", "silence", "silence", "hidden", "silence"]
     assert regardless.closed
+
+
+@pytest.mark.parametrize(
+    ("silent", "told"), [(True, "no broker has answered for 30 s"), (False, "a killed process has left open hides")]
+)
+def test_error_at_the_end_of_the_patience_tells_a_silent_broker_from_an_open_transaction(
+    monkeypatch: pytest.MonkeyPatch, told: str, *, silent: bool
+) -> None:
+    """What helps differs: to start that service again ends no outage."""
+    hidden, regardless = _Client([], 4, 4), _Client([], 4, 4)
+    hidden.silent, regardless.silent = True, silent
+    monkeypatch.setattr(history_, "make_consumer", lambda *_: hidden)
+    monkeypatch.setattr(transactions_, "make_consumer", lambda *_: regardless)
+    monkeypatch.setattr(patience_, "time", Clock())
+    settings = Settings.model_validate({"input": {"topics": ["in"]}, "commit": {"deadline_seconds": 30}})
+    with pytest.raises(BrokerError, match=told):
+        History(settings, {})
+    assert hidden.closed
 
 
 def test_what_a_broker_has_lost_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
