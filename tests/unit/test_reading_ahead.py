@@ -16,6 +16,7 @@ from stream_dedup.stream.input.decoded import Decoded
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.reader import PendingCommit, PreparedBatch, Reader
 from tests.stream.waiting import wait_until
+from tests.unit.clock import Clock
 
 _PAST, _NOT_STOPPING = 0.0, threading.Event()
 
@@ -25,6 +26,10 @@ class _Source:
 
     def __init__(self) -> None:
         self.arrived: list[str] = []
+        self.rewinds = True
+
+    def rewind(self) -> bool:
+        return self.rewinds
 
     def batch(self) -> MessageBatch:
         return MessageBatch(due=_PAST)
@@ -121,6 +126,69 @@ def test_article_that_cannot_be_prepared_is_a_dead_letter(
     taken = pending.taken(lambda: None).decoded
     assert [item.id for _, item in taken.items] == ["before", "behind"]
     assert [(error.reason, str(error)) for _, error in taken.dead] == [(Reason.INTERNAL, "ValueError: a fault of ours")]
+
+
+def test_what_arrives_time_and_again_is_processed_once(
+    reader: Reader, source: _Source, engine: _Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit is made of many pieces, each of which begins where the last one ended."""
+    processed: list[object] = []
+
+    def decode(messages: Sequence[object], *_: object) -> Decoded:
+        processed.extend(messages)
+        return Decoded([], [])
+
+    monkeypatch.setattr(reader_, "decode_all", decode)
+    for name in ("first", "second", "third"):
+        source.arrived = [name]
+        reader.read_ahead()
+    engine.may.set()
+    pending = reader.read(_NOT_STOPPING)
+    assert pending is not None
+    pending.taken(lambda: None)
+    assert processed == ["first", "second", "third"]
+
+
+def test_nothing_is_committed_when_nothing_arrives(reader: Reader, source: _Source) -> None:
+    """And what arrives then is not late for a commit that was none."""
+    assert reader.read(_NOT_STOPPING) is None
+    source.arrived = ["first"]
+    assert _read(reader) == ["first"]
+
+
+@pytest.mark.parametrize("possible", [True, False])
+def test_what_was_read_ahead_is_dropped_where_the_input_goes_back(
+    reader: Reader, source: _Source, *, possible: bool
+) -> None:
+    """It comes again behind the first message that is not committed; if the source cannot go back, nothing changes."""
+    source.arrived = ["second"]
+    reader.read_ahead()
+    source.rewinds = possible
+    assert reader.rewind() == possible
+    source.arrived = ["first", "second"]
+    reader.read_ahead()
+    assert reader._next.batch.messages == ["second"] * (not possible) + ["first", "second"]  # noqa: SLF001  # as above
+
+
+def test_steady_stream_lets_signals_and_heartbeats_have_their_turn(
+    reader: Reader, source: _Source, engine: _Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While there may be more for a commit that is not due: what was read for it stays."""
+    clock = Clock()
+    monkeypatch.setattr(reader_, "time", clock)
+    engine.may.set()
+    pieces = iter(range(100))
+
+    def take(batch: MessageBatch, _stopping: threading.Event) -> bool:
+        batch.due = clock.now + 60
+        batch.messages.append(next(pieces))  # type: ignore[arg-type]  # any object will do
+        clock.now += 0.3
+        return True
+
+    monkeypatch.setattr(source, "take", take)
+    assert reader.read(_NOT_STOPPING) is None
+    assert next(pieces) == 4, "after a second"
+    assert reader._next.batch.messages == [0, 1, 2, 3]  # noqa: SLF001  # as above
 
 
 def test_commit_without_messages_takes_what_arrives(reader: Reader, source: _Source) -> None:

@@ -123,6 +123,27 @@ def test_partitions_take_turns_with_messages_of_one_timestamp() -> None:
     assert [place_of(message)[1] for message in taken] == [0, 1] * 20
 
 
+@pytest.mark.usefixtures("clock")
+def test_turns_begin_anew_with_each_timestamp() -> None:
+    """A partition that had more messages of an earlier one is not behind the others with the next."""
+    order = _order(2)
+    _add(order, 0, 60, 60, 60, 50, 50)
+    _add(order, 1, 50, 50)
+    taken = order.take(_ALL, lambda _: False)
+    assert [place_of(message)[1] for message in taken] == [0, 0, 0, 0, 1, 0, 1]
+
+
+@pytest.mark.usefixtures("clock")
+def test_message_does_not_wait_for_others_of_its_timestamp() -> None:
+    """No earlier one is to come: of equals, it does not matter which is first."""
+    order = _order(2)
+    _add(order, 1, 400)
+    assert _ages(order.take(_ALL, lambda _: True)) == []
+    _add(order, 0, 400)
+    assert _ages(order.take(1, lambda _: True)) == [400]
+    assert _ages(order.take(_ALL, lambda _: True)) == [400]
+
+
 def test_partition_that_is_silent_is_not_waited_for_long(clock: _Clock) -> None:
     """Its leader may be down; once it delivers again, it is waited for again."""
     order = _order(2)
@@ -248,6 +269,22 @@ def test_partition_that_is_read_anew_is_paused_anew() -> None:
     order.begin([("in", 0)], keep=True)
     order.keep_pace()
     assert client.paused == {("in", 0)}
+
+
+@pytest.mark.usefixtures("clock")
+def test_partition_that_is_revoked_is_not_resumed() -> None:
+    """The client refuses that; others that are paused stay so."""
+    client = _Client()
+    order = TimeOrder(client, bounded=True)
+    order.begin([("in", 0), ("in", 1)])
+    for partition in (0, 1):
+        for _ in range(40):
+            order.add(_message(partition, 5 * _DAY, bytes(1 << 20)))
+    order.keep_pace()
+    order.end([("in", 0)])
+    assert order.paused == {("in", 1)}
+    order.keep_pace()
+    assert client.paused == {("in", 0), ("in", 1)}
 
 
 @pytest.mark.usefixtures("clock")
