@@ -25,11 +25,13 @@ from stream_dedup.decode import Reason, UndecodableError
 from stream_dedup.index.records.ledger import ChangelogPosition
 from stream_dedup.stopwatch import Stopwatch
 from stream_dedup.stream.commit.committer import Committer
-from stream_dedup.stream.commit.pipeline import Pipeline
+from stream_dedup.stream.commit.pipeline import Pipeline, commit_without_publishing
 from stream_dedup.stream.input.decoded import Decoded
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.reader import PreparedBatch
+from stream_dedup.stream.kafka.places import IDENTITY, epoch_at
 from stream_dedup.stream.output.errors import AbortedError
+from stream_dedup.stream.output.writer import GroupOffsets
 from tests.unit.arrived import ArrivedMessage
 
 _POSITIONS = {("in", 0): 8}
@@ -138,6 +140,30 @@ def test_shadow_and_input_go_on_only_behind_what_is_committed(fault: Exception) 
     assert committed.index("source.advance") < committed.index("shadow.judge")
 
 
+def test_group_and_clusters_are_told_with_the_commit() -> None:
+    """The group gets its own offsets, not all that the state records; clusters come last."""
+    stage = _Stage()
+    stage.parts.source.offsets_after.return_value = {("in", 0): 8, ("in", IDENTITY): 5}
+    stage.parts.source.group.return_value = "member"
+    stage.judged.clusters = {"a": None}
+    stage.commit()
+    change, positions, _watch, group = stage.parts.committer.commit.call_args.args
+    assert (change, positions) == ("it", _POSITIONS)
+    assert group == GroupOffsets({("in", 0): 8, ("in", IDENTITY): 5}, "member")
+    assert stage.sent()[-1] == ("clusters", {"a": None})
+
+
+def test_times_are_those_of_reading_and_of_the_commit() -> None:
+    """They show where a commit spends its time: what was done ahead of it counts too."""
+    stage = _Stage()
+    pipeline = stage.pipeline()
+    prepared = PreparedBatch(Decoded([], []), None, {"decode": 1.5, "features": 0.5})
+    pending: Any = SimpleNamespace(batch=MessageBatch(), taken=lambda _while_waiting: prepared)
+    seconds = pipeline.commit(pending).seconds
+    assert (seconds["decode"], seconds["features"]) == (1.5, 0.5)
+    assert seconds.keys() == {"decode", "features", "await", "decide", "produce", "shadow"}
+
+
 def test_positions_alone_move_the_shadow_too() -> None:
     """Else it would be behind the live state at the next start, and begin anew."""
     stage = _Stage()
@@ -154,6 +180,29 @@ def test_nothing_is_committed_where_there_is_nothing_to_record() -> None:
     stage.parts.source.unrecorded.return_value = {}
     assert not pipeline.note()
     assert stage.parts.mock_calls == [call.source.unrecorded()]
+
+
+def test_messages_that_were_decided_before_move_the_state_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the last of each partition; of a topic that was recreated, all others begin anew, with its identity."""
+    told: list[int] = []
+
+    def decode(_messages: object, _decoder: object, stream_ms: int) -> Decoded:
+        told.append(stream_ms)
+        return Decoded([(_message(3), Withdrawal("a"))], [])
+
+    monkeypatch.setattr("stream_dedup.stream.commit.pipeline.decode_all", decode)
+    parts, identity = Mock(), ("in", IDENTITY)
+    parts.engine.progress.stream_ms = 5
+    parts.engine.prepare.return_value = None
+    parts.engine.decide.return_value = SimpleNamespace(change="it", drifts=["moved"])
+    parts.engine.positions.return_value = {identity: 1, ("in", 0): 90, ("in", 1): 70}
+    messages: Any = [ArrivedMessage(b"", offset=offset, partition=0, epoch=4) for offset in (3, 5)]
+    drifts = commit_without_publishing(messages, {"in": 2}, parts.engine, parts.decoder, parts.committer)
+    assert (drifts, told) == (["moved"], [5])
+    parts.engine.decide.assert_called_once_with([Withdrawal("a")], None)
+    parts.committer.commit_alone.assert_called_once_with(
+        "it", {identity: 2, ("in", 0): 6, epoch_at(("in", 0)): 4, ("in", 1): 0}
+    )
 
 
 # --------------------------------------------------------------------------------------------------- committer

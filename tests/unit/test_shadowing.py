@@ -1,9 +1,10 @@
 """A shadow whose state fails, or whose broker is away, does not affect the stream."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
+from unittest.mock import MagicMock
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,6 +12,7 @@ from structlog.testing import capture_logs
 from stream_dedup import Article
 from stream_dedup.article import Decision, Link, Relation, Source
 from stream_dedup.engine.dedup import Deduplicator
+from stream_dedup.index.records.ledger import Positions
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import StoreError, StoreFullError
 from stream_dedup.observe.metrics import Metrics
@@ -27,9 +29,14 @@ def metrics() -> Metrics:
     return Metrics()
 
 
+class _Live(NamedTuple):
+    engine: Deduplicator
+    begin: Callable[[], Shadow]
+
+
 @pytest.fixture
-def shadow(tmp_path: Path, metrics: Metrics) -> Iterator[Shadow]:
-    """Return a shadow beside a live engine that has judged nothing."""
+def live(tmp_path: Path, metrics: Metrics) -> Iterator[_Live]:
+    """Return a live engine that has judged nothing, and what begins a shadow beside it."""
     settings = load_settings(
         flags=[
             "shadow.enabled=true",
@@ -40,8 +47,14 @@ def shadow(tmp_path: Path, metrics: Metrics) -> Iterator[Shadow]:
     )
     directory = tmp_path / "state" / "live"
     directory.mkdir(parents=True)
-    with RocksStore(directory) as store, Deduplicator(settings=settings, store=store) as live:
-        yield Shadow(settings, live, store, directory, metrics)
+    with RocksStore(directory) as store, Deduplicator(settings=settings, store=store) as engine:
+        yield _Live(engine, lambda: Shadow(settings, engine, store, directory, metrics))
+
+
+@pytest.fixture
+def shadow(live: _Live) -> Shadow:
+    """Return a shadow beside a live engine that has judged nothing."""
+    return live.begin()
 
 
 def _judged(shadow: Shadow) -> None:
@@ -87,3 +100,55 @@ def test_disagreements_that_no_broker_takes_are_counted_and_not_kept(
             shadow.judge([article], None, [copy], {})
     assert _value(metrics, "articles_total", disagreement="unique") == 8
     assert _value(metrics, "left_out_total") == 5
+
+
+def test_disagreements_of_a_commit_are_counted_sampled_by_name_and_sent_before_the_end(
+    live: _Live, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An id may be in several scopes: each has its own chance. What is still queued at the end is sent then."""
+    producer, asked = MagicMock(), list[str]()
+
+    def is_sampled(name: str, _share: float) -> bool:
+        asked.append(name)
+        return len(asked) > 1
+
+    monkeypatch.setattr(shadowing, "make_producer", lambda _: producer)
+    monkeypatch.setattr(shadowing, "is_sampled", is_sampled)
+    found = Link("original", "original", Relation.NEAR, 0.5, 0.5, 3, Source.LANDMARK)
+    articles = [Article("a", body, scope=f"{n}") for n, body in enumerate(["大桥今天通车。", "地铁明天停运。", "雨。"])]
+    copies = [Decision(one, unique=False, fingerprint=1, epoch=0, link=found, indexed=False) for one in articles]
+    with closing(live.begin()) as shadow:
+        shadow.judge(articles, None, copies, {})
+        assert _value(metrics, "articles_total", disagreement="unique") == 3
+        assert asked == [article.name for article in articles]
+        assert [call.args[2] for call in producer.produce.call_args_list] == [one.encode() for one in asked[1:]]
+        producer.flush.assert_not_called()
+    producer.flush.assert_called_once()
+
+
+@pytest.mark.parametrize(
+    ("missed", "positions", "told"),
+    [
+        ([], {}, "shadow_goes_on"),
+        ([], {("in", 0): 2}, "shadow_discarded"),  # a message that was not judged, or a withdrawal
+        ([Article("b", "地铁明天停运。")], {}, "shadow_discarded"),
+    ],
+)
+def test_shadow_goes_on_only_where_it_has_missed_nothing(
+    live: _Live, missed: Sequence[Article], positions: Positions, told: str
+) -> None:
+    """It is compared by positions and by what was judged; in its place begins a copy of the live state."""
+    live.engine.apply(live.engine.decide([_ARTICLE]).change, {("in", 0): 1})
+    with closing(live.begin()):
+        pass
+    if missed or positions:
+        live.engine.apply(live.engine.decide(missed).change, positions)
+    with capture_logs() as lines, closing(live.begin()) as shadow:
+        shadow.judge([], None, [], {("in", 0): 3})
+    begins = ["shadow_begins"] * (told == "shadow_discarded")
+    assert [line["event"] for line in lines if line["event"].startswith("shadow")] == [told, *begins]
+    # What it judges moves it as it moves the live state.
+    live.engine.apply(live.engine.decide([]).change, {("in", 0): 3})
+    with capture_logs() as lines, closing(live.begin()):
+        pass
+    assert [line["event"] for line in lines if line["event"].startswith("shadow")] == ["shadow_goes_on"]
