@@ -121,6 +121,25 @@ def test_the_eight_newest_ids_of_a_url_are_known(between: int, link: str, size: 
     assert links == ["", "revision of a", *(f"revision of f{n}" for n in range(between - 1)), link]
 
 
+@pytest.mark.parametrize("size", [1, 4, 8, 9, 20])
+@pytest.mark.parametrize(
+    ("between", "cut", "link"),
+    [(7, 9, "revision of f6"), (8, 9, "near of a"), (7, 0, "exact of a"), (8, 0, "exact of a")],
+)
+def test_the_eight_newest_ids_of_a_url_are_known_whatever_their_texts(
+    between: int, cut: int, link: str, size: int
+) -> None:
+    """If none is like another, a batch is one run: those that it brings count together with those known before it.
+
+    The very text of one of them is a copy of it.
+    """
+    first, *others = bodies()[: between + 1]
+    stream: list[Item] = [Article("a", first, url=_URL)]
+    stream += [Article(f"f{n}", body, url=_URL) for n, body in enumerate(others)]
+    links, _, _ = _told([*stream, Article("last", first[: len(first) - cut], url=_URL)], size)
+    assert links[-1] == link
+
+
 @_SIZES
 def test_revision_that_is_a_duplicate_belongs_to_the_article_of_its_page(size: int) -> None:
     """So does a copy of its text: links never name an article that is a duplicate itself."""
@@ -316,6 +335,23 @@ def test_canonical_article_that_still_is_like_its_copies_stays(size: int) -> Non
 
 
 @_SIZES
+def test_canonical_article_that_was_a_copy_leaves_with_a_text_of_its_own(size: int) -> None:
+    """Only a founder keeps its copies whatever it becomes: this one took over theirs, and they are no copies of it."""
+    stream: list[Item] = [
+        article("c", variant=5),
+        article("f", variant=0),
+        article("f", 1),
+        article("x", variant=5),
+        article("y", 1),
+    ]
+    links, successions, clusters = _told(stream, size, canonical="longest")
+    assert links == ["", "contains of c", "revision of f", "exact of c", "exact of f"]
+    policy, moved = SuccessionReason.POLICY, SuccessionReason.MOVED
+    assert successions == [Succession("c", "f", policy), Succession("f", "c", moved)]
+    assert {name: one and one[:2] for name, one in clusters.items()} == {"c": ("c", 1), "f": ("f", 1)}
+
+
+@_SIZES
 def test_article_that_was_succeeded_leaves_with_a_text_of_its_own(size: int) -> None:
     """Once another article is canonical, a new text that copies none is unique: it has copies of its own."""
     stream: list[Item] = [
@@ -383,6 +419,23 @@ def test_copy_that_is_found_by_an_earlier_text_needs_none_beside_it_in_reserve(s
         decisions = [one for at in range(0, 4, size) for one in engine.add_batch(stream[at : at + size])]
         assert [one.indexed for one in decisions] == [True, True, False, False]
         assert engine.progress.entries == 2
+
+
+@_SIZES
+def test_copy_without_an_entry_is_kept_in_reserve_with_its_next_text(size: int) -> None:
+    """If none is in reserve by then: should the original be withdrawn, the cluster is found by it."""
+    stream: list[Item] = [
+        article("a"),
+        article("b", variant=1),
+        article("c", variant=1),
+        Withdrawal("b"),
+        article("c", variant=2),
+        Withdrawal("a"),
+        article("d", variant=2),
+    ]
+    links, _, clusters = _told(stream, size)
+    assert links == ["", "exact of a", "exact of a", "near of a", "exact of c"]
+    assert clusters["c"][:2] == ("c", 1)
 
 
 @_SIZES
