@@ -86,6 +86,31 @@ def test_request_that_was_taken_back_leaves_no_answer(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_answer_of_a_service_that_has_ended_since_counts(tmp_path: Path) -> None:
+    """It may make the snapshot, answer and stop between two looks of the requester."""
+
+    def is_held() -> bool:
+        (request,) = tmp_path.glob("*.request")
+        request.with_suffix(".answer").write_bytes(orjson.dumps({"directory": "", "error": None}))
+        return False
+
+    assert ask(tmp_path, tmp_path / "right", 60.0, is_held)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_directory_is_that_of_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service runs in another one: a relative name would mean another place there."""
+    monkeypatch.chdir(tmp_path)
+    asked: list[str] = []
+
+    def is_held() -> bool:
+        asked.extend(orjson.loads(request.read_bytes())["directory"] for request in tmp_path.glob("*.request"))
+        return False
+
+    assert not ask(tmp_path, Path("copy"), 60.0, is_held)
+    assert asked == [str(tmp_path / "copy")]
+
+
 def test_stream_does_not_wait_until_space_is_reclaimed(tmp_path: Path) -> None:
     """A compaction may take a minute, for which nothing would be decided: the request is served afterwards."""
     with RocksStore(tmp_path / "state") as store:
