@@ -185,10 +185,11 @@ def test_nothing_is_committed_where_there_is_nothing_to_record() -> None:
 def test_messages_that_were_decided_before_move_the_state_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind the last of each partition; of a topic that was recreated, all others begin anew, with its identity."""
     told: list[int] = []
+    withdrawal: Any = (_message(3), Withdrawal("a"))
 
     def decode(_messages: object, _decoder: object, stream_ms: int) -> Decoded:
         told.append(stream_ms)
-        return Decoded([(_message(3), Withdrawal("a"))], [])
+        return Decoded([withdrawal], [])
 
     monkeypatch.setattr("stream_dedup.stream.commit.pipeline.decode_all", decode)
     parts, identity = Mock(), ("in", IDENTITY)
@@ -197,7 +198,7 @@ def test_messages_that_were_decided_before_move_the_state_alone(monkeypatch: pyt
     parts.engine.decide.return_value = SimpleNamespace(change="it", drifts=["moved"])
     parts.engine.positions.return_value = {identity: 1, ("in", 0): 90, ("in", 1): 70}
     messages: Any = [ArrivedMessage(b"", offset=offset, partition=0, epoch=4) for offset in (3, 5)]
-    drifts = commit_without_publishing(messages, {"in": 2}, parts.engine, parts.decoder, parts.committer)
+    drifts: Any = commit_without_publishing(messages, {"in": 2}, parts.engine, parts.decoder, parts.committer)
     assert (drifts, told) == (["moved"], [5])
     parts.engine.decide.assert_called_once_with([Withdrawal("a")], None)
     parts.committer.commit_alone.assert_called_once_with(

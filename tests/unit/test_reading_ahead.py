@@ -81,6 +81,11 @@ def _read(reader: Reader) -> list[object]:
     return [] if pending is None else list(pending.batch.messages)
 
 
+def _awaiting(reader: Reader) -> list[object]:
+    """Return what was read for the next commit."""
+    return list(reader._next.batch.messages)  # noqa: SLF001  # nothing tells it from outside
+
+
 def test_what_arrives_while_a_due_commit_is_processed_is_for_the_next(
     reader: Reader, source: _Source, engine: _Engine
 ) -> None:
@@ -167,7 +172,7 @@ def test_what_was_read_ahead_is_dropped_where_the_input_goes_back(
     assert reader.rewind() == possible
     source.arrived = ["first", "second"]
     reader.read_ahead()
-    assert reader._next.batch.messages == ["second"] * (not possible) + ["first", "second"]  # noqa: SLF001  # as above
+    assert _awaiting(reader) == ["second"] * (not possible) + ["first", "second"]
 
 
 def test_steady_stream_lets_signals_and_heartbeats_have_their_turn(
@@ -188,7 +193,7 @@ def test_steady_stream_lets_signals_and_heartbeats_have_their_turn(
     monkeypatch.setattr(source, "take", take)
     assert reader.read(_NOT_STOPPING) is None
     assert next(pieces) == 4, "after a second"
-    assert reader._next.batch.messages == [0, 1, 2, 3]  # noqa: SLF001  # as above
+    assert _awaiting(reader) == [0, 1, 2, 3]
 
 
 def test_commit_without_messages_takes_what_arrives(reader: Reader, source: _Source) -> None:

@@ -273,7 +273,7 @@ def test_partition_that_is_read_anew_is_paused_anew() -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_partition_that_is_revoked_is_not_resumed() -> None:
-    """The client refuses that; others that are paused stay so."""
+    """It is somebody else's by now; others that are paused stay so."""
     client = _Client()
     order = TimeOrder(client, bounded=True)
     order.begin([("in", 0), ("in", 1)])
