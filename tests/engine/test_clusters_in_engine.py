@@ -140,6 +140,33 @@ def test_the_eight_newest_ids_of_a_url_are_known_whatever_their_texts(
     assert links[-1] == link
 
 
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        # A new id revises the known one of its URL, whatever becomes of that behind it.
+        ([article("x", variant=2, url=_URL), article("a", 1, url=_URL)], ["revision of a", "revision of a"]),
+        ([article("x", variant=2, url=_URL), article("a", 1)], ["revision of a", "revision of a"]),
+        # The known id has left the URL: what comes under it is new.
+        (
+            [article("a", 1, url="https://u.example/2"), Article("x", bodies()[20], url=_URL)],
+            ["revision of a", ""],
+        ),
+        # The known id would be forgotten, had it not got a copy.
+        (
+            [article("b", variant=1, at=BEGIN + 20 * HOUR), article("a", at=BEGIN + 49 * HOUR)],
+            ["exact of a", "redelivery of a"],
+        ),
+    ],
+)
+def test_what_happens_to_a_known_article_in_a_batch_counts_behind_it(
+    items: list[Item], expected: list[str], size: int
+) -> None:
+    """Judged together or one by one: the second of two sees what the first has changed, and the first does not."""
+    links, _, _ = _told([article("a", url=_URL), Article("other", bodies()[21]), *items], size)
+    assert links[2:] == expected
+
+
 @_SIZES
 def test_revision_that_is_a_duplicate_belongs_to_the_article_of_its_page(size: int) -> None:
     """So does a copy of its text: links never name an article that is a duplicate itself."""
