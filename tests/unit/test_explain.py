@@ -205,3 +205,42 @@ def test_keys_that_one_text_alone_stands_under_are_not_shared() -> None:
 def test_every_ground_is_told_in_words(ground: VerdictReason) -> None:
     """The page and the command line show them; none is told by its code alone."""
     assert len(_verdict(ground, 0.5, 0.5, _SETTINGS).split()) > 3
+
+
+def test_shortest_text_that_is_compared_by_its_grams_is_not_too_short(pair: tuple[str, str]) -> None:
+    """The bound itself is long enough; of two texts, the shorter one counts."""
+    fewest = _SETTINGS.verify.min_grams
+    grounds = [ground_of(None, 0.1, 0.1, smallest, _SETTINGS) for smallest in (fewest - 1, fewest)]
+    assert grounds == [VerdictReason.TOO_SHORT, VerdictReason.TOO_LITTLE]
+    short = "大桥今天通车。"
+    assert len(_grams(short)) < fewest < len(_grams(pair[0]))
+    assert explain(short, pair[0], _SETTINGS).ground is VerdictReason.TOO_SHORT
+    assert explain(pair[0], short, _SETTINGS).ground is VerdictReason.TOO_SHORT
+
+
+def test_heaviest_words_are_those_with_most_weight_in_both() -> None:
+    """Rather than in one of the two: that a word is repeated in one text says less of what they share."""
+    first = "地铁施工" * 2 + "。" + "暴雨来袭。" * 12
+    second = "地铁施工" * 9 + "。" + "暴雨来袭。"
+    words = explain(first + "大桥通车。" * 5, second + "大桥通车。" * 5, _SETTINGS, top=99).shared_words
+    sums = [sum(word.weights) for word in words]
+    assert sums == sorted(sums, reverse=True)
+    assert [max(word.weights) for word in words] != sorted((max(word.weights) for word in words), reverse=True)
+    fewer = explain(first + "大桥通车。" * 5, second + "大桥通车。" * 5, _SETTINGS, top=2).shared_words
+    assert fewer == words[:2]
+
+
+def test_words_without_weight_are_not_told(pair: tuple[str, str]) -> None:
+    """Stop words that one text lacks make no difference."""
+    found = explain(pair[0], "的了是在和" + pair[0] + "地铁明天停运。", _SETTINGS, top=10_000)
+    assert found.differing_words
+    assert all(max(word.weights) > 0 for word in found.differing_words)
+
+
+def test_unlike_texts_share_no_keys(texts: list[BaseText]) -> None:
+    """And the same text has all of them in common with itself."""
+    one, other = texts[0].body, texts[1].body
+    assert explain(one, other, _SETTINGS).keys == (False, 0, 0)
+    found = explain(one, one, _SETTINGS).keys
+    assert (found.content, found.tables) == (True, _SETTINGS.simhash.tables)
+    assert found.landmarks > 0
