@@ -5,18 +5,24 @@ Knows what the families hold; damaged files, and what `state verify` makes of fa
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from stream_dedup import Deduplicator
+from stream_dedup import Article, Deduplicator
 from stream_dedup.engine.clusters import Cluster, Member
+from stream_dedup.engine.integrity import Integrity, differences
 from stream_dedup.index.records.counts import delta_puts, epoch_puts, line_delta_puts
 from stream_dedup.index.records.generations import EXPIRING
+from stream_dedup.index.records.ledger import start_put
 from stream_dedup.index.records.records import ArticleRecord, generation_prefix, key_of
-from stream_dedup.index.stores.store import Family, Put
+from stream_dedup.index.runs.shelf import RUN_KEYS
+from stream_dedup.index.stores.store import Family, MemoryStore, Put
 from stream_dedup.text.idf import COUNT_DTYPE, Counts, DocumentCounts
-from tests.engine.model import BEGIN, DAY, article, engine_settings
+from stream_dedup.text.learnt import learn_rule_of
+from tests.engine.model import BEGIN, DAY, HOUR, article, engine_settings
+from tests.engine.samples import FORECAST, bodies, settings
 from tests.engine.sound import faults
 
 _SETTINGS = engine_settings(2)
@@ -108,9 +114,16 @@ _WRONGS: dict[str, Callable[[Deduplicator], list[Put]]] = {
     ],
     r"entry 77 is not between \d and \d": lambda engine: [_copied(engine, "x", _NOBODY)],
     r"entry 0 is not between \d and \d": lambda engine: [_copied(engine, "x", 0)],
+    # The oldest that is live: with another text it has other keys.
+    r"entry \d is in the list of key [0-9a-f]+ of kind \w+, which is not one": lambda engine: [
+        _copied(engine, "x", engine.progress.floor)
+    ],
     r"50 documents are counted, more than the 7 articles judged": _many_documents,
     r"a word is counted in 50 documents, more than the total of": lambda engine: [
         *delta_puts(99, engine.epoch.number, 0, _counted(_MANY))
+    ],
+    r"a word is counted in 7 documents, more than the total of [1-6]$": lambda engine: [
+        *delta_puts(99, engine.epoch.number, 0, _counted(7))
     ],
     r"a line is counted in 50 articles, more than the total of 7": lambda engine: [
         *line_delta_puts(99, engine.epoch.number, 1, _counted(_MANY))
@@ -131,3 +144,54 @@ def test_key_of_a_generation_that_is_not_live_is_told(family: Family, generation
     """Nothing would ever remove it: neither what an expired one has left nor what came too soon."""
     engine.state.store.write([Put(family, generation_prefix(generation) + bytes(24), b"rest")])
     assert faults(engine, _SETTINGS) == [f"{family} has a key of generation {generation}, which is not a live one"]
+
+
+def test_end_of_a_state_is_behind_its_last_entry(engine: Deduplicator) -> None:
+    """One more entry than there should be is a fault, and so is each posting of it."""
+    state, last = engine.state, engine.progress.entries - 1
+    progress = replace(engine.progress, entries=last)
+    checked = Integrity(state.store, state.index, progress, lambda _what, _count: None)
+    told = list(checked.faults(_SETTINGS.idf.max_words, learn_rule_of(_SETTINGS.text)))
+    assert told[0] == f"entry {last} is not between {progress.floor} and {last}"
+    postings = [fault for fault in told if fault.endswith(f" has entry {last}, but the next new one is {last}")]
+    assert postings == told[1:] != []
+
+
+def test_bounds_that_are_met_are_no_fault(engine: Deduplicator) -> None:
+    """Sources may be beyond those counted by name, and copies count for lines though not for words."""
+    cluster = _cluster(engine)
+    others = cluster._replace(sources={}, other_members=cluster.copies + 1)
+    lines = line_delta_puts(99, engine.epoch.number, 1, _counted(engine.progress.judged))
+    engine.state.store.write([_stored(engine, others), *lines])
+    assert not faults(engine, _SETTINGS)
+    with Deduplicator(settings=_SETTINGS) as unique:
+        unique.add_batch([Article(f"{number}", body) for number, body in enumerate(bodies()[:3])])
+        assert unique.state.epoch_state.counts.documents == unique.progress.judged == 3
+        assert not faults(unique, _SETTINGS)
+
+
+def test_full_lists_and_expired_texts_are_no_fault() -> None:
+    """A list forgets its oldest entries, and an article that goes on changing the texts of expired generations."""
+    crowded = settings(landmarks={"cap": 4}, simhash={"enabled": False})
+    with Deduplicator(settings=crowded) as engine:
+        judged = engine.process([Article(f"{n}", FORECAST.format(*range(n * 100, n * 100 + 5))) for n in range(12)])
+        assert judged.tally.hot_keys.any()
+        assert not faults(engine, crowded)
+    with Deduplicator(settings=_SETTINGS) as engine:
+        for hours, body in zip((0, 30, 60, 90, 91), bodies(), strict=False):
+            engine.add(replace(article("a", at=BEGIN + hours * HOUR), body=body))
+        assert _record(engine, "a").entries[-1] < engine.progress.floor
+        assert not faults(engine, _SETTINGS)
+
+
+def test_differences_are_those_that_matter() -> None:
+    """Each family's first, with both sides; where the changelog begins, and what repeats the entries, is left out."""
+    here, there = MemoryStore(), MemoryStore()
+    runs, starts = Put(Family.META, RUN_KEYS[0] + b"1", b"r"), start_put(7, 9)
+    here.write([Put(Family.URLS, b"key", b"a"), Put(Family.URLS, b"more", b"c"), runs, starts])
+    there.write([Put(Family.URLS, b"key", b"b")])
+    told = [f"{Family.URLS}: 'key' = 61 (1 bytes) here, 'key' = 62 (1 bytes) according to the changelog"]
+    assert list(differences(here, there, lambda _what, _count: None)) == told
+    here.write([Put(Family.URLS, b"key", b"b")])
+    told = [f"{Family.URLS}: 'more' = 63 (1 bytes) here, nothing more according to the changelog"]
+    assert list(differences(here, there, lambda _what, _count: None)) == told
