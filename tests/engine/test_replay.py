@@ -3,7 +3,6 @@
 Knows commits, their records and what compaction and deletion leave of them; knows no broker.
 """
 
-import re
 import struct
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from stream_dedup import Article, Deduplicator
 from stream_dedup.article import Withdrawal
 from stream_dedup.index import changelog
-from stream_dedup.index.changelog import ChangelogError, Commit, CommitReader, LogRecord, commit_records
+from stream_dedup.index.changelog import ChangelogError, Commit, CommitReader, LogRecord, commit_records, ends_commit
 from stream_dedup.index.records import counts as stored_counts
 from stream_dedup.index.stores.store import Family, MemoryStore, StoreError, Write
 from tests.engine.durable import TOPIC, Log, append, commits, contents, follow, restored, shown_lists, written
@@ -370,6 +369,32 @@ def test_commit_is_read_as_it_was_written(monkeypatch: pytest.MonkeyPatch, part_
         assert _plain(found[-1]) == _plain(commit)
 
 
+@pytest.mark.parametrize("part_bytes", [512 << 10, 1000])
+def test_end_of_a_commit_is_its_last_record_alone(monkeypatch: pytest.MonkeyPatch, part_bytes: int) -> None:
+    """It bears the number of the commit's last step; other records, even foreign ones, are told from it."""
+    monkeypatch.setattr(changelog, "_PART_BYTES", part_bytes)
+    engine = Deduplicator(settings=_SETTINGS)
+    commit = engine.commit_of(engine.decide(_long_stream()[:30]).change, {("a", 1): 7})
+    first, last = commit.steps[0].progress.steps, commit.steps[-1].progress.steps
+    assert first < last
+    records = list(commit_records(commit))
+    assert [ends_commit(key, value, last) for key, value in records] == [False] * (len(records) - 1) + [True]
+    assert not any(ends_commit(key, value, number) for key, value in records for number in (first, last - 1, last + 1))
+    key, value = records[-1]
+    foreign = [(b"", b"x"), (b"x", value), (b"k" + key[1:], value), (key, None), (key, b""), (key, b"\x02")]
+    assert not any(ends_commit(*record, last) for record in foreign)
+
+
+def test_part_without_those_before_it_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction may leave the later parts of what a killed writer has left, even the last one."""
+    monkeypatch.setattr(changelog, "_PART_BYTES", 1000)
+    reader, records = _records()
+    parts_of_commit = [record for record in records if record[0][:1] == b"c"]
+    assert [reader.feed(*record) for record in parts_of_commit[1:]] == [None] * (len(parts_of_commit) - 1)
+    found = [reader.feed(*record) for record in records]
+    assert [one is not None for one in found] == [False] * (len(records) - 1) + [True]
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -390,16 +415,17 @@ def test_foreign_record_is_refused(key: bytes | None, value: bytes | None) -> No
         reader.feed(key, value)
 
 
-def test_record_of_another_version_is_refused() -> None:
-    """Records of a later version are refused, both counts and steps; the message names both versions."""
+@pytest.mark.parametrize("version", [1, 3])
+def test_record_of_another_version_is_refused(version: int) -> None:
+    """Records of an earlier or later version are refused, both counts and steps; the message names both versions."""
     reader, records = _records()
     kinds = {key[:1] for key, value in records if value is not None}
     assert kinds == {b"k", b"c"}
     for kind in kinds:
         key, value = next(pair for pair in records if pair[0][:1] == kind and pair[1] is not None)
         assert value is not None
-        with pytest.raises(ChangelogError, match=re.escape("version 3, but this stream_dedup reads version 2")):
-            reader.feed(key, b"\x03" + value[1:])
+        with pytest.raises(ChangelogError, match=f"version {version}, but this stream_dedup reads version 2"):
+            reader.feed(key, bytes([version]) + value[1:])
 
 
 def test_damaged_entry_is_refused() -> None:
