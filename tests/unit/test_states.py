@@ -1,19 +1,29 @@
-"""Which directories of `state.directory` are states of other settings, are abandoned, or are needed by nobody."""
+"""Which directories are states, of files or of which service; which are abandoned, and which nobody needs."""
 
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from stream_dedup import scratch
+from stream_dedup import Article, Deduplicator, scratch
 from stream_dedup.index.records.ledger import ChangelogPosition, start_put
 from stream_dedup.index.stores.rocks import open_store
+from stream_dedup.index.stores.store import StoreError
 from stream_dedup.settings import Settings
 from stream_dedup.stream import service
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.state import restore
 from stream_dedup.stream.state.changelog import ChangelogIncompleteError
-from stream_dedup.stream.state.states import digest_of, other_states
+from stream_dedup.stream.state.states import (
+    check_not_of_service,
+    check_own,
+    digest_of,
+    discard,
+    other_states,
+    refusal,
+    state_directory,
+    state_to_read,
+)
 
 _LOG, _NEW_LOG = "log/id", "log/other"
 
@@ -100,3 +110,58 @@ def test_state_is_not_discarded_for_nothing(tmp_path: Path, monkeypatch: pytest.
     _state_at(tmp_path, begin=10, place=30)
     with pytest.raises(BrokerError, match="the changelog log is empty"):
         _check(tmp_path, monkeypatch, 40, 40)
+
+
+def test_run_over_files_refuses_what_a_service_has(tmp_path: Path) -> None:
+    """A state with a changelog, and a directory of such states; a state of files may be gone on with."""
+    files, of_service = tmp_path / "files", tmp_path / "service" / "01234567"
+    _state_at(files, begin=None, place=None)
+    _state_at(of_service, begin=None, place=5)
+    check_not_of_service(files)
+    check_not_of_service(tmp_path / "new")
+    for refused in (of_service, of_service.parent):
+        with pytest.raises(StoreError, match=f"{refused} holds the state of a service"):
+            check_not_of_service(refused)
+
+
+def test_state_of_another_index_is_told_with_its_name() -> None:
+    """Set, it leads back to that; a state that has no changelog yet is anybody's."""
+    check_own(None, "b.changelog.01234567")
+    check_own(ChangelogPosition("b.changelog.01234567/id", 5), "b.changelog.01234567")
+    with pytest.raises(StoreError, match=r"the changelog a\.changelog\.01234567, .*Set state\.name = a to continue"):
+        check_own(ChangelogPosition("a.changelog.01234567/id", 5), "b.changelog.01234567")
+
+
+def test_refusal_tells_where_other_settings_are_in_force_and_which(tmp_path: Path) -> None:
+    """In the directory if there is something, otherwise on the broker; as soon as one state tells its settings."""
+    settings = Settings.model_validate({"sketch": {"gram": 6}})
+    with Deduplicator(tmp_path / "other", Settings.model_validate({"sketch": {"gram": 5}})):
+        pass
+    assert "(log), whose" in str(refusal(settings, ["log"], []))
+    told = str(refusal(settings, ["log"], [tmp_path / "unreadable", tmp_path / "other"]))
+    assert f"({tmp_path / 'unreadable'}, {tmp_path / 'other'}), whose" in told
+    assert "= 5 in the state, 6 in the settings" in told
+
+
+def test_state_of_files_is_the_directory_itself(tmp_path: Path) -> None:
+    """Commands read it there; what is not there can be discarded."""
+    settings = Settings.model_validate({"state": {"directory": tmp_path}})
+    with pytest.raises(StoreError, match="holds no state of these settings"):
+        state_to_read(settings)
+    discard(tmp_path / "nothing")
+    _state_at(state_directory(settings, digest_of(settings)), begin=None, place=None)
+    assert state_to_read(settings) == state_directory(settings, digest_of(settings))
+    _state_at(tmp_path, begin=None, place=None)
+    assert state_to_read(settings) == tmp_path
+
+
+@pytest.mark.parametrize(("judged", "told"), [(0, []), (1, ["the state has no position in a changelog"])])
+def test_state_without_a_position_in_its_changelog_is_a_fault_once_it_holds_something(
+    tmp_path: Path, judged: int, told: list[str]
+) -> None:
+    """No broker is asked: there is nothing to compare it with."""
+    settings = Settings.model_validate({"state": {"directory": tmp_path}})
+    with Deduplicator(state_directory(settings, digest_of(settings)), settings) as engine:
+        for _ in range(judged):
+            engine.add(Article("a", "大桥今天通车。"))
+    assert list(restore.verify(settings, lambda *_: None, with_changelog=True)) == told
