@@ -18,6 +18,7 @@ from stream_dedup.article import Withdrawal
 from stream_dedup.index import changelog
 from stream_dedup.index.changelog import ChangelogError, Commit, CommitReader, LogRecord, commit_records, ends_commit
 from stream_dedup.index.records import counts as stored_counts
+from stream_dedup.index.records.ledger import CHANGELOG_KEYS
 from stream_dedup.index.stores.store import Family, MemoryStore, StoreError, Write
 from tests.engine.durable import TOPIC, Log, append, commits, contents, follow, restored, shown_lists, written
 from tests.engine.model import BASES, BEGIN, CUTS, HOUR, VARIANTS, Item, article, engine_settings, parts
@@ -134,6 +135,9 @@ def test_changelog_is_bounded_by_the_window() -> None:
         assert begin is not None
         assert begin > log.end * 2 // 3
         assert log.begin < begin
+        # Nor does the state remember where generations began that have expired.
+        starts = [key for key, _ in copy.state.store.items(Family.META, CHANGELOG_KEYS[0])]
+        assert len(starts) <= len(copy.progress.live)
 
 
 @pytest.mark.parametrize(("size", "written_before"), [(3, 20), (2, 50), (1, 90)])
