@@ -61,6 +61,7 @@ def test_message_that_comes_again_is_added_once() -> None:
     assert batch.add([_arrived(5), _arrived(6), _arrived(7), _arrived(6, partition=1)]) == 2
     assert list(map(offset_of, batch.messages)) == [5, 6, 7, 6]
     assert batch.size == 2 * size
+    assert [batch.add([_arrived(0, partition=2)]) for _ in range(2)] == [1, 0]
 
 
 @pytest.mark.parametrize(
