@@ -13,9 +13,10 @@ from threading import Lock
 
 from stream_dedup.article import Article, Origin, Withdrawal
 from stream_dedup.background import begun
-from stream_dedup.decode import Decoder, Reason, UndecodableError, internal
+from stream_dedup.decode import Decoder, UndecodableError, internal
 from stream_dedup.engine.dedup import Deduplicator
 from stream_dedup.engine.prepared import Prepared, prepared_without_faulty
+from stream_dedup.files.items import item_of
 from stream_dedup.files.readers import FileFormatError, Progress, Reader, Record, shown
 from stream_dedup.settings import CommitSettings
 
@@ -103,11 +104,9 @@ class BatchReader:
         items: list[Article | Withdrawal] = []
         dead: list[tuple[Record, UndecodableError]] = []
         for record in records:
-            if record.fault is not None:
-                dead.append((record, UndecodableError(Reason.INVALID_RECORD, record.fault)))
-                continue
+            origin = Origin(shown(path.name), 0, record.number)
             try:
-                items.append(self._decoder.decode(record.value, now_ms, Origin(shown(path.name), 0, record.number)))
+                items.append(item_of(record, self._decoder, now_ms, origin))
                 sound.append(record)
             except UndecodableError as error:
                 dead.append((record, error))

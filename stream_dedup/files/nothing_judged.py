@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from stream_dedup.decode import Decoder, Reason, UndecodableError
+from stream_dedup.files.items import item_of
 from stream_dedup.files.readers import ONE_OBJECT_PER_LINE, FileFormatError, reader_for
 from stream_dedup.settings import InputSettings
 from stream_dedup.text.utf8 import TO_UTF8
@@ -47,10 +48,7 @@ def _faults(path: Path, settings: InputSettings) -> Iterator[tuple[int, Undecoda
     """Yield why the first records of a file are not articles, each with its number."""
     decoder, now_ms = Decoder(settings), time.time_ns() // 1_000_000
     for record, _ in islice(reader_for(path, {settings.fields.deleted})(path), _LOOKED_AT):
-        if record.fault is not None:
-            yield record.number, UndecodableError(Reason.INVALID_RECORD, record.fault)
-            continue
         try:
-            decoder.decode(record.value, now_ms)
+            item_of(record, decoder, now_ms)
         except UndecodableError as error:
             yield record.number, error
