@@ -40,6 +40,7 @@ class State:
     Args:
         store: where the state is kept.
         settings: settings of the index.
+        claim: whether a new state is claimed for the settings; otherwise it is refused.
 
     Attributes:
         changelog_first: where its changelog begins: the start of a state that has no position in it yet.
@@ -48,8 +49,8 @@ class State:
         StoreError: the store cannot be read, or was made with settings that are not comparable with these.
     """
 
-    def __init__(self, store: FileStore, settings: EngineSettings) -> None:
-        check_format(store, comparability(settings))
+    def __init__(self, store: FileStore, settings: EngineSettings, *, claim: bool = True) -> None:
+        check_format(store, comparability(settings), claim=claim)
         self.store = store
         self.changelog_first = 0
         self._settings = settings

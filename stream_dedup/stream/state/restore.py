@@ -9,16 +9,10 @@ from functools import partial
 from pathlib import Path
 from shutil import disk_usage
 
-from stream_dedup.engine.comparability import comparability
 from stream_dedup.engine.integrity import Integrity, differences
 from stream_dedup.engine.state import State
 from stream_dedup.index.peek import is_state
-from stream_dedup.index.records.ledger import (
-    check_format,
-    load_changelog_position,
-    load_changelog_start,
-    load_progress,
-)
+from stream_dedup.index.records.ledger import load_changelog_position, load_changelog_start, load_progress
 from stream_dedup.index.stores.beside import read_beside_writer
 from stream_dedup.index.stores.rocks import RocksStore, open_store
 from stream_dedup.index.stores.store import StoreDamagedError, StoreFullError
@@ -198,8 +192,7 @@ def opened_to_read(settings: Settings) -> Iterator[tuple[RocksStore, State]]:
 def _opened_once(settings: Settings) -> tuple[RocksStore, State]:
     with ExitStack() as opened:
         store = opened.enter_context(RocksStore(state_to_read(settings), read_only=True))
-        check_format(store, comparability(settings), claim=False)
-        state = State(store, settings)
+        state = State(store, settings, claim=False)
         opened.pop_all()
     return store, state
 
