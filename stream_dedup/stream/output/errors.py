@@ -20,15 +20,18 @@ NO_LONGER_MEMBER = frozenset(
     {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.FENCED_INSTANCE_ID}
 )
 
-# What a transaction fails with, as a whole, if one of its topics was deleted.
-OF_DELETED_TOPICS = frozenset(
+_NO_TOPIC = frozenset(
     {
-        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001  # librdkafka's own codes have this form
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001  # the same
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001  # the same
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001  # the same, of one that was deleted
         KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.INVALID_TXN_STATE,
     }
 )
+
+# What a transaction fails with, as a whole, if one of its topics was deleted.
+OF_DELETED_TOPICS = _NO_TOPIC | {KafkaError.INVALID_TXN_STATE}
+
+_CREATE = "create the topic"
 
 # The same batch would be refused again, so retrying is no use: what to do instead.
 _REFUSED = {
@@ -38,9 +41,7 @@ _REFUSED = {
     KafkaError.INVALID_RECORD: "a compacted topic accepts no message without a key",
     KafkaError.POLICY_VIOLATION: "check the broker's policies",
     KafkaError.TOPIC_EXCEPTION: "choose another topic",
-    KafkaError._UNKNOWN_TOPIC: "create the topic",  # noqa: SLF001  # the same
-    KafkaError._UNKNOWN_PARTITION: "create the topic",  # noqa: SLF001  # the same, of one that was deleted
-    KafkaError.UNKNOWN_TOPIC_OR_PART: "create the topic",
+    **dict.fromkeys(_NO_TOPIC, _CREATE),
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant the right Write on the topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "grant the right Read on the consumer group",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "grant the right IdempotentWrite on the cluster",
@@ -54,7 +55,7 @@ _REFUSED = {
 
 # What to do once nothing is retried; a batch that is decided again finds out whether it would be refused.
 _ADVICE = _REFUSED | {
-    KafkaError._DESTROY: "create the topic",  # noqa: SLF001  # the same, of a message that waited when it was deleted
+    KafkaError._DESTROY: _CREATE,  # noqa: SLF001  # the same, of a message that waited when it was deleted
 }
 
 
