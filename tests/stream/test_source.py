@@ -51,7 +51,11 @@ def _settings(bootstrap: str, topics: Topics, *more: str) -> Settings:
 @pytest.fixture(autouse=True)
 def _answers_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a busy broker: a service that has to go on with the stream waits for two seconds, and asks again."""
-    for name in ("kafka.topics._IDENTITY_SECONDS", "input.source._ANSWER_SECONDS"):
+    for name in (
+        "kafka.topics._IDENTITY_SECONDS",
+        "input.source._ANSWER_SECONDS",
+        "input.subscription._ANSWER_SECONDS",
+    ):
         monkeypatch.setattr(f"stream_dedup.stream.{name}", 60.0)
 
 
@@ -752,7 +756,7 @@ def test_topic_that_was_made_anew_with_more_partitions_ends_the_reading(bootstra
     with closing(Source(settings, {}, lambda _: identities)) as source:
         batch = source.batch()
         _read(source, batch, 1)
-        source._look_at = math.inf  # noqa: SLF001  # the group hands out the new partition before the next look
+        source._subscription._look_at = math.inf  # noqa: SLF001  # the group hands out the new partition before the next look
         identities[topics.input] = 8
         add_partitions(bootstrap, topics.input, 2)
         with pytest.raises(BrokerError, match="deleted and recreated"):

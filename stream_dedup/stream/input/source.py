@@ -1,12 +1,11 @@
 """The input: batches of messages from the state's positions on.
 
-Knows subscription, assignment and offsets; knows nothing of what messages hold.
+Knows assignment and offsets; knows nothing of which topics there are, or of what messages hold.
 """
 
-import math
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -22,10 +21,11 @@ from confluent_kafka import (
 )
 
 from stream_dedup.observe.recurring_faults import RecurringFaults
-from stream_dedup.settings import Settings, is_expression
+from stream_dedup.settings import Settings
 from stream_dedup.stream.input.losses import Losses
 from stream_dedup.stream.input.message_batch import MessageBatch
 from stream_dedup.stream.input.positions import Identify, InputPositions
+from stream_dedup.stream.input.subscription import Subscription
 from stream_dedup.stream.input.time_order import TimeOrder
 from stream_dedup.stream.input.under_way import UnderWay
 from stream_dedup.stream.kafka.clients import (
@@ -48,12 +48,10 @@ from stream_dedup.stream.kafka.places import (
     place_of,
     timestamp_of,
 )
-from stream_dedup.stream.kafka.topics import matching_topics
 
 _CHUNK = 64  # messages taken at a time, so that a batch of huge ones is noticed before it fills the memory
 _PIECE_SECONDS = 0.01  # to collect messages before they are looked at
-_ANSWER_SECONDS = 2.0  # longest wait for the broker to say which topics or offsets there are
-_AGAIN_SECONDS = 10.0  # until it is asked again if it did not say
+_ANSWER_SECONDS = 2.0  # longest wait for the broker to say which offsets there are
 _IDLE_SECONDS = 0.1  # without a message, after which the loop goes round
 _KEEP_ALIVE_SECONDS = 5.0  # between two signs of life to the group, and polls, while a commit takes long
 
@@ -108,12 +106,10 @@ class Source:
         self._unproved: dict[Place, TopicPartition] = {}  # where reading began, until a message shows that it may
         self._from_end = properties["auto.offset.reset"] in {"latest", "largest", "end"}
         self._positions = InputPositions(positions, identify, OFFSET_END if self._from_end else OFFSET_BEGINNING)
-        refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
-        self._look_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
-        self._look_at = -math.inf
-        self._topics: list[str] = []
-        self._elsewhere: set[Place] = set()  # partitions that another member had at the last look
         self._recurring_faults = RecurringFaults()
+        self._subscription = Subscription(
+            settings, self._consumer, self._assigned, self._revoked, self._recurring_faults
+        )
         self._losses = Losses(self._recurring_faults)
         self._fault: BrokerError | None = None
         self._polled_at = time.monotonic()
@@ -125,59 +121,14 @@ class Source:
         self._look_for_topics()
 
     def _look_for_topics(self) -> None:
-        """Update the subscription once in a while: expressions also match topics that are created later.
+        """Update the subscription, once in a while.
 
         Raises:
             BrokerError: a topic was deleted and recreated while it was read.
         """
-        if time.monotonic() < self._look_at:
-            return
-        self._positions.check(self.assigned)
-        pause, waits = self._look_seconds, any(map(is_expression, self._settings.input.topics))
-        existing: Mapping[str, Collection[int]] | None = None  # partitions by topic
-        fault: KafkaError | None = None
-        try:
-            if waits or self.assigned:
-                listed = self._consumer.list_topics(timeout=_ANSWER_SECONDS).topics
-                existing = {name: topic.partitions for name, topic in listed.items()}
-        except KafkaException as error:
-            # Named topics need no answer: if they cannot be read, reading will tell.
-            if waits:
-                fault, pause = error.args[0], min(pause, _AGAIN_SECONDS)
-        topics = matching_topics(self._settings, self._topics if existing is None else existing)
-        if not topics and fault is None:
-            told = f"no topic matches {', '.join(self._settings.input.topics)}"
-            fault = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, told)
-        if fault is not None:
-            self._recurring_faults.warning("input_waits", error=fault.name(), detail=fault.str())
-        self._subscribe(topics)
-        if existing is not None and self.assigned:
-            self._tell_of_other_readers(existing)
-        self._look_at = time.monotonic() + pause
-
-    def _tell_of_other_readers(self, existing: Mapping[str, Collection[int]]) -> None:
-        """Warn of partitions that are not this process's from one look to the next: copies of what is in them are lost.
-
-        Another index with the same group has them, or some other program. Partitions that were just added, or are
-        being handed over, have come by the next look.
-        """
-        there = {(topic, partition) for topic in self._topics for partition in existing.get(topic, ())}
-        before, self._elsewhere = self._elsewhere, there - self.assigned
-        if kept := sorted(before & self._elsewhere):
-            first = f"{kept[0][0]}/{kept[0][1]}"
-            self._recurring_faults.warning(
-                "partitions_elsewhere", error="shared_group", partitions=len(kept), first=first
-            )
-
-    def _subscribe(self, topics: list[str]) -> None:
-        if topics == self._topics:
-            return
-        if topics:
-            self._consumer.subscribe(topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
-        else:
-            self._consumer.unsubscribe()
-        self._topics = topics
-        log.info("topics_taken_in", topics=topics)
+        if self._subscription.is_due:
+            self._positions.check(self.assigned)
+            self._subscription.look(self.assigned)
 
     def batch(self) -> MessageBatch:
         """Return a new batch, after those not committed yet."""
@@ -320,10 +271,7 @@ class Source:
     @property
     def unread_topics(self) -> set[str]:
         """Topics that the settings name and of which no partition is assigned, while there are some of others."""
-        if not self.assigned:
-            return set()
-        named = {topic for topic in self._settings.input.topics if not is_expression(topic)}
-        return named - {topic for topic, _ in self.assigned}
+        return self._subscription.unread(self.assigned)
 
     def lag(self) -> dict[Place, Lag]:
         """Return what is still to be committed of each assigned partition, as far as is known."""
