@@ -21,7 +21,7 @@ from stream_dedup.engine.prepared import Prepared
 from stream_dedup.engine.state import State
 from stream_dedup.engine.warm_up import FROZEN_FROM, run_warm_up, warm_up_settings
 from stream_dedup.fingerprint.features import Fingerprinter
-from stream_dedup.index.changelog import Commit
+from stream_dedup.index.changelog import Commit, CommitReader, commit_records
 from stream_dedup.index.records.ledger import ChangelogPosition, Positions, Progress
 from stream_dedup.index.stores.rocks import open_store
 from stream_dedup.index.stores.store import FileStore, MemoryStore
@@ -258,10 +258,15 @@ def rehearsed_engine(settings: EngineSettings) -> Iterator[Deduplicator]:
     """Provide an in-memory engine that has judged the short stream of `warm_up`; most of its entries are in runs."""
     with Deduplicator(settings=warm_up_settings(settings)) as engine:
         engine.state.index.shelf.young_entries = FROZEN_FROM
-        run_warm_up(
-            lambda items: engine.apply(engine.decide(items, engine.prepare(items)).change),
-            settings.window.days,
-        )
+        reader = CommitReader(engine.state.index.format)
+
+        def process(items: Sequence[Article | Withdrawal]) -> None:
+            change = engine.decide(items, engine.prepare(items)).change
+            for key, value in commit_records(engine.commit_of(change, {})):
+                reader.feed(key, value)
+            engine.apply(change)
+
+        run_warm_up(process, settings.window.days)
         engine.state.index.shelf.finish(engine.progress)
         yield engine
 

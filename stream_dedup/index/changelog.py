@@ -10,11 +10,12 @@ complete once its last part has arrived. All integers are little-endian, except 
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import numpy as np
 import orjson
 
+from stream_dedup.arrays import I64, Bytes
+from stream_dedup.compiled.kernel import kernel
 from stream_dedup.index.entries.entries import Entries, EntryFormat
 from stream_dedup.index.records.ledger import Positions, Progress
 from stream_dedup.index.steps import Step
@@ -29,7 +30,9 @@ _COUNT_VALUE = struct.Struct("<B")
 _LENGTH = struct.Struct("<I")
 _RECORD = struct.Struct("<BHi")  # family, length of the key, length of the value or -1; in bytes
 _FAMILIES = (Family.ARTICLES, Family.URLS, Family.CLUSTERS, Family.MEMBERS)
+_RECORD_BYTES = _RECORD.size
 _DELETED = -1
+_NO_VALUE = 0xFFFF_FFFF  # `_DELETED` without its sign
 
 LogRecord = tuple[bytes, bytes | None]
 
@@ -220,19 +223,41 @@ def _cut(joined: bytes, lengths: Sequence[int]) -> list[bytes]:
 
 def _unpacked_records(packed: bytes) -> list[Puts]:
     """Return the records; adjacent ones of the same family share one `Puts`."""
-    records = []
-    for family, triples in groupby(_triples(packed), lambda triple: triple[0]):
-        _, keys, values = zip(*triples, strict=True)
-        records.append(Puts(family, list(keys), list(values)))
-    return records
+    bounds, sound = _record_bounds(np.frombuffer(packed, np.uint8))
+    if not sound:
+        raise ChangelogError(f"the changelog is damaged (records of articles that cannot be read): {_JUDGE_AGAIN}")
+    families = bounds[:, 0]
+    changes = np.flatnonzero(families[1:] != families[:-1]) + 1
+    return [_puts(packed, part) for part in np.split(bounds, changes) if len(part)]
 
 
-def _triples(packed: bytes) -> Iterator[tuple[Family, bytes, bytes | None]]:
-    at = 0
-    while at < len(packed):
-        family, key, size = _RECORD.unpack_from(packed, at)
-        at += _RECORD.size
-        value_at = at + key
-        at = value_at + max(size, 0)
-        value = None if size == _DELETED else packed[value_at:at]
-        yield _FAMILIES[family], packed[value_at - key : value_at], value
+def _puts(packed: bytes, bounds: I64) -> Puts:
+    """Return the records of one family, at least one; see `_record_bounds`."""
+    families, starts, middles, stops = bounds.T.tolist()
+    keys = [packed[start:middle] for start, middle in zip(starts, middles, strict=True)]
+    values = [None if stop == _DELETED else packed[middle:stop] for middle, stop in zip(middles, stops, strict=True)]
+    return Puts(_FAMILIES[families[0]], keys, values)
+
+
+@kernel
+def _record_bounds(packed: Bytes) -> tuple[I64, bool]:
+    """Return where the records are, shape (n, 4), and whether all can be read.
+
+    The columns are the index of the family, and where the key begins, the value begins and the value ends, which is
+    `_DELETED` if there is none.
+    """
+    bounds = np.empty((len(packed) // _RECORD_BYTES, 4), np.int64)
+    count = at = 0
+    sound = True
+    while at + _RECORD_BYTES <= len(packed):
+        size = np.int64(0)
+        for place in range(4):
+            size |= np.int64(packed[at + 3 + place]) << (8 * place)
+        sound &= packed[at] < len(_FAMILIES)
+        record = bounds[count]
+        record[0], record[1] = packed[at], at + _RECORD_BYTES
+        record[2] = record[1] + packed[at + 1] + (np.int64(packed[at + 2]) << 8)
+        record[3] = _DELETED if size == _NO_VALUE else record[2] + size
+        at = max(record[2], record[3])
+        count += 1
+    return bounds[:count], sound and at == len(packed)

@@ -26,6 +26,7 @@ from tests.engine.samples import bodies
 from tests.engine.scoped import scoped_streams
 
 _SETTINGS = engine_settings(2)
+_FAMILIES = (Family.ARTICLES, Family.URLS, Family.CLUSTERS, Family.MEMBERS)  # by their numbers in the changelog
 _GROUPS = st.lists(st.integers(1, 4), max_size=5)
 _GIVEN = hypothesis_settings(
     max_examples=60,
@@ -444,6 +445,37 @@ def test_damaged_entry_is_refused() -> None:
         assert reader.feed(*count) is None
     with pytest.raises(ChangelogError, match=r"damaged \(an entry is cut short.*delete the topic and the state"):
         reader.feed(key, value)
+
+
+@pytest.mark.parametrize(
+    ("at", "byte"),
+    [
+        (0, len(_FAMILIES)),  # a family that there is not
+        (1, 0xFF),  # a key of 255 bytes or more
+        (2, 0xFF),  # of 65,280 or more
+        (3, 0xFF),  # a value that goes on into the next record
+        (5, 0x7F),  # of eight million bytes
+        (6, 0x7F),  # of two thousand million
+    ],
+)
+def test_damaged_record_is_refused(at: int, byte: int) -> None:
+    """Nothing is read beyond a commit's records, whatever stands in one; the message says what to do."""
+    engine = Deduplicator(settings=_SETTINGS)
+    commit = engine.commit_of(engine.decide(_long_stream()[:2]).change, {})
+    (step,) = commit.steps
+    last = step.records[-1]
+    key, stored = last.keys[-1], last.values[-1]
+    assert stored is not None
+    record = struct.pack("<BHi", _FAMILIES.index(last.family), len(key), len(stored)) + key + stored
+    *counts, (name, value) = commit_records(commit)
+    assert value is not None
+    begin = value.rindex(record)
+    reader = CommitReader(engine.state.index.format)
+    for count in counts:
+        reader.feed(*count)
+    damaged = value[: begin + at] + bytes([byte]) + value[begin + at + 1 :]
+    with pytest.raises(ChangelogError, match=r"damaged \(records.*delete the topic and the state"):
+        reader.feed(name, damaged)
 
 
 @pytest.mark.parametrize("left", [1, 2])

@@ -27,16 +27,19 @@ def compiled():
 """
 _STREAM = """
 from stream_dedup import Deduplicator
+from tests.engine.durable import Log, restored, written
 from tests.engine.samples import articles, settings
 
-with Deduplicator(settings=settings(idf={"epoch_articles": 200}, window={"days": 30})) as engine:
+chosen, log = settings(idf={"epoch_articles": 200}, window={"days": 30}), Log()
+with Deduplicator(settings=chosen) as engine:
     engine.warm_up()
     before = compiled()
     assert len(before) > 50, before
     engine.state.index.shelf.young_entries = 64
     stream = articles()
-    for at in range(0, len(stream), 100):
-        engine.process(stream[at : at + 100])
+    written(engine, log, [stream[at : at + 100] for at in range(0, len(stream), 100)])
+    with restored(log, chosen) as copy:
+        assert copy.progress == engine.progress
     engine.state.index.shelf.finish(engine.progress)
     assert len(engine.state.index.shelf.runs) > 0
     assert engine.epoch.number > 1
