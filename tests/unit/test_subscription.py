@@ -16,19 +16,12 @@ from stream_dedup.settings import load_settings
 from stream_dedup.stream.input import subscription
 from stream_dedup.stream.input.subscription import Subscription
 from stream_dedup.stream.kafka.places import Place
+from tests.unit.clock import Clock
 
 _REFRESH_SECONDS = 60.0
 _AGAIN_SECONDS = 10.0  # as the module has it
 _BOTH = {("in", 0), ("in", 1)}
 _FIRST = {("in", 0)}
-
-
-class _Clock:
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def monotonic(self) -> float:
-        return self.seconds
 
 
 class _Client:
@@ -57,9 +50,9 @@ class _Client:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The time, in the hands of the test."""
-    clock = _Clock()
+    clock = Clock()
     monkeypatch.setattr(subscription, "time", clock)
     return clock
 
@@ -117,27 +110,27 @@ def test_partitions_of_other_topics_are_nobodys_business() -> None:
 
 
 @pytest.mark.parametrize("topics", ["in", "^in.*"])
-def test_the_broker_is_asked_once_per_period(clock: _Clock, topics: str) -> None:
+def test_the_broker_is_asked_once_per_period(clock: Clock, topics: str) -> None:
     """Each look takes a question to the broker, and the loop goes round many times a second."""
     subscribed = _subscription(_Client(**{"in": 1}), topics)
     assert subscribed.is_due
     subscribed.look(_FIRST)
     assert not subscribed.is_due
-    clock.seconds += _REFRESH_SECONDS - 0.1
+    clock.now += _REFRESH_SECONDS - 0.1
     assert not subscribed.is_due
-    clock.seconds += 0.2
+    clock.now += 0.2
     assert subscribed.is_due
 
 
-def test_without_refreshing_there_is_one_look(clock: _Clock) -> None:
+def test_without_refreshing_there_is_one_look(clock: Clock) -> None:
     """As librdkafka has it: -1 turns refreshing off."""
     subscribed = _subscription(_Client(**{"in": 1}), refresh_ms=-1)
     subscribed.look(_FIRST)
-    clock.seconds += 1e9
+    clock.now += 1e9
     assert not subscribed.is_due
 
 
-def test_expressions_that_got_no_answer_are_looked_up_again_soon(clock: _Clock) -> None:
+def test_expressions_that_got_no_answer_are_looked_up_again_soon(clock: Clock) -> None:
     """Nothing is read until there is one. What is subscribed already stays."""
     client = _Client(**{"in": 1})
     subscribed = _subscription(client, "^in.*")
@@ -147,7 +140,7 @@ def test_expressions_that_got_no_answer_are_looked_up_again_soon(clock: _Clock) 
         subscribed.look(_FIRST)
     assert [(event["event"], event["error"]) for event in logged] == [("input_waits", "_TRANSPORT")]
     assert client.subscribed == ["in"]
-    clock.seconds += _AGAIN_SECONDS
+    clock.now += _AGAIN_SECONDS
     assert subscribed.is_due
     client.away = False
     subscribed.look(_FIRST)
