@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
@@ -18,7 +19,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
 from stream_dedup.article import Article, Origin, Withdrawal
-from stream_dedup.decode import Header, WireDecoder
+from stream_dedup.decode import Header, UndecodableError, WireDecoder
 from stream_dedup.decode.registered import registered_format
 from stream_dedup.registry.client import Registry
 from stream_dedup.settings import InputSettings
@@ -82,6 +83,14 @@ def article(one: WireDecoder, topic: str, value: bytes, headers: Sequence[Header
     return found
 
 
+def refusal(one: WireDecoder, topic: str, value: bytes) -> UndecodableError:
+    """Return why a message cannot be decoded."""
+    with pytest.raises(UndecodableError) as raised:
+        decoded(one, topic, value)
+    assert str(raised.value)
+    return raised.value
+
+
 def context(topic: str) -> SerializationContext:
     """Return the context that a serializer needs for a message."""
     return SerializationContext(topic, MessageField.VALUE)
@@ -90,6 +99,12 @@ def context(topic: str) -> SerializationContext:
 def avro(client: SchemaRegistryClient, fields: Mapping[str, Any], schema: Any = None) -> bytes:  # noqa: ANN401  # any
     """Return an Avro record as written by confluent-kafka's serializer."""
     return _bytes(AvroSerializer(client, json.dumps(schema or AVRO))(fields, context("avro")))
+
+
+def record_of(kind: object) -> str:
+    """Return an Avro schema of articles that hold such a value as well."""
+    fields = [{"name": "body", "type": "string"}, {"name": "more", "type": kind}]
+    return json.dumps({"type": "record", "name": "A", "fields": fields})
 
 
 def json_schema(client: SchemaRegistryClient, fields: Mapping[str, Any]) -> bytes:
