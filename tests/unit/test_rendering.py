@@ -2,12 +2,11 @@
 
 import re
 import unicodedata
-from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from stream_dedup.article import Announcement, Relation, Source, VerdictReason
 from stream_dedup.ask.answers import (
@@ -35,14 +34,13 @@ from stream_dedup.planner import STRANGERS, Expectation, Model, Shape, Traffic, 
 from stream_dedup.planner.costs import Space
 from stream_dedup.rendering.answers import article_shown, bar, cluster_shown, similar_shown, status_shown
 from stream_dedup.rendering.decision import decision_line, disagreement_line
-from stream_dedup.rendering.differences import Piece, Side, differences, shortened
 from stream_dedup.rendering.plain import escape_control, fitted
 from stream_dedup.rendering.plan import plan_shown
-from stream_dedup.rendering.reason import differences_shown, measures_shown, reason_shown
+from stream_dedup.rendering.reason import measures_shown, reason_shown
 from stream_dedup.settings import Settings
 from stream_dedup.text.normal import Normaliser
+from tests.unit.printed import printed
 
-_TEXTS = st.text("一二三四。！\nab ", max_size=60)
 _NORMAL = Normaliser()
 _HOSTILE = "\x1b]0;owned\x07\x1b[31m[bold]:smile:\u202e\u061c"
 
@@ -52,145 +50,13 @@ def _width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text if not unicodedata.combining(one))
 
 
-def _printed(shown: RenderableType, width: int = 160) -> str:
-    console = Console(file=StringIO(), width=width, color_system=None)
-    console.print(shown)
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
-
-
 def _facts(shown: RenderableType) -> dict[str, list[str]]:
     """Return what is printed as names with the lines of their values."""
     told: dict[str, list[str]] = {}
-    for line in filter(str.strip, _printed(shown).splitlines()):
+    for line in filter(str.strip, printed(shown).splitlines()):
         name, _, value = line.partition("  ")
         told.setdefault(name or next(reversed(told)), []).append(" ".join(value.split()))
     return told
-
-
-def _of(pieces: list[Piece], side: Side) -> str:
-    return "".join(piece.text for piece in pieces if piece.side in {Side.BOTH, side})
-
-
-@given(first=_TEXTS, second=_TEXTS)
-def test_pieces_give_back_both_texts(first: str, second: str) -> None:
-    """The common pieces plus those of one text, in order, are that text: exactly the first, the second by its forms."""
-    pieces = differences(first, second, _NORMAL)
-    assert _of(pieces, Side.FIRST) == first
-    assert _NORMAL("".join(_of(pieces, Side.SECOND).split())) == _NORMAL("".join(second.split()))
-    assert all(piece.text for piece in pieces)
-
-
-_TAIPEI = "台湾ABC公司在台北发布消息，价格为100元。计划明年开业！"
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        "臺灣ABC公司在臺北發布消息，價格為100元。計劃明年開業！",
-        "台湾ＡＢＣ公司在台北发布消息,价格为１００元。计划明年开业!",
-        "台湾abc公司在台北发布消息，价格为100元。计划明年开业！",
-        "".join(f"{character} " for character in _TAIPEI),
-        "\u3000" + "\u200b".join(_TAIPEI) + "\n",
-        "台湾ABC公司\n在台北发布消息，价格为100元。\n\n计划明年开业！",
-    ],
-    ids=["traditional", "full width", "lower case", "blanks", "invisible", "line breaks"],
-)
-def test_what_counts_as_equal_is_no_difference(other: str) -> None:
-    """Script, width, case, blanks and invisible characters do not differ, and beside a real edit only that is shown."""
-    for first, second in ((_TAIPEI, other), (other, _TAIPEI)):
-        assert differences(first, second, _NORMAL) == [Piece(Side.BOTH, first)]
-        edited = differences(first + "门票免费。", second, _NORMAL)
-        assert edited == [Piece(Side.BOTH, first), Piece(Side.FIRST, "门票免费。")]
-    assert "identical, except for" in _printed(differences_shown(_TAIPEI, other, _NORMAL, marks=True))
-
-
-def test_forms_of_the_script_differ_if_the_service_tells_them_apart() -> None:
-    """Where traditional characters are not simplified, they are marked."""
-    pieces = differences("台湾的消息", "台灣的消息", Normaliser(simplify=False))
-    assert [Piece(Side.FIRST, "湾"), Piece(Side.SECOND, "灣")] == [one for one in pieces if one.side is not Side.BOTH]
-
-
-def test_combining_marks_count_with_their_letters() -> None:
-    """A composed letter and one with its mark after it are the same; a letter without the mark is another."""
-    assert differences("caf\u00e9 开业", "cafe\u0301 开业", _NORMAL) == [Piece(Side.BOTH, "caf\u00e9 开业")]
-    assert Piece(Side.SECOND, "e ") in differences("caf\u00e9 开业", "cafe 开业", _NORMAL)
-
-
-def test_edited_sentence_differs_in_its_characters_alone() -> None:
-    """A swapped name, a removed sentence and an inserted one are each shown as such."""
-    first = "今天上午，石桥镇举行庙会。来了三千人。天气晴。"
-    second = "今天上午，柳河镇举行庙会。天气晴。门票免费。"
-    assert differences(first, second, _NORMAL) == [
-        Piece(Side.BOTH, "今天上午，"),
-        Piece(Side.FIRST, "石桥"),
-        Piece(Side.SECOND, "柳河"),
-        Piece(Side.BOTH, "镇举行庙会。"),
-        Piece(Side.FIRST, "来了三千人。"),
-        Piece(Side.BOTH, "天气晴。"),
-        Piece(Side.SECOND, "门票免费。"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [("3120.55", "3098.12"), ("１２，３４５", "1 2 , 3 4 6"), ("19:30", "19:35"), ("2025", "20253")],
-    ids=["decimal", "thousands", "time", "longer"],
-)
-def test_numbers_differ_as_a_whole(first: str, second: str) -> None:
-    """A number that changed is shown whole, even where both texts have the same digits, and the same number is not."""
-    begins, ends = "沪指今天100点收报", "点，比昨天低。"
-    assert differences(f"{begins}{first}{ends}", f"{begins}{second}{ends}", _NORMAL) == [
-        Piece(Side.BOTH, begins),
-        Piece(Side.FIRST, first),
-        Piece(Side.SECOND, second),
-        Piece(Side.BOTH, ends),
-    ]
-
-
-def test_number_between_two_edits_is_in_both() -> None:
-    """A single character between two edits is a coincidence, but not a whole number."""
-    pieces = differences("今天上午石桥镇1500柳河镇举行庙会。", "今天上午东风村1500西坡村举行庙会。", _NORMAL)
-    assert Piece(Side.BOTH, "1500") in pieces
-
-
-def test_sentences_with_little_in_common_are_told_whole() -> None:
-    """If two sentences share less than three tenths, they are shown as replaced, without common characters."""
-    first, second = "春风吹过了整个村庄。", "股票今天又跌了不少。"
-    assert differences(first, second, _NORMAL) == [Piece(Side.FIRST, first), Piece(Side.SECOND, second)]
-
-
-def test_long_text_is_kept_short_around_its_differences() -> None:
-    """Of what both texts have, only some characters next to each difference are shown."""
-    story = "".join(f"第{n}句话说的是另一件事情。" for n in range(300))
-    pieces = shortened(differences(story, story[:1800] + "多出一句。" + story[1800:], _NORMAL), 20)
-    assert [len(piece.text) for piece in pieces if piece.side is Side.BOTH] == [23, 23]
-    assert Piece(Side.SECOND, "多出一句。") in pieces
-
-
-def test_texts_of_a_hundred_thousand_characters_are_compared() -> None:
-    """A long text rewritten from end to end is shown as replaced, without an expensive comparison."""
-    first, second = "甲乙丙丁戊己庚辛" * 12_500, "子丑寅卯辰巳午未" * 12_500
-    assert differences(first, second, _NORMAL) == [Piece(Side.FIRST, first), Piece(Side.SECOND, second)]
-
-
-def test_sentences_repeated_again_and_again_take_no_longer() -> None:
-    """Two sentences that alternate in thousands are not looked for, but those beside what is found are the same."""
-    end = "末句在此。" + "好。" * 20
-    for one, other in ("好坏", "坏好", "是否", "否是", "多少", "少多"):
-        first, second = f"{one}。{other}。" * 980 + end, f"{other}。{one}。{one}。" * 650 + end
-        pieces = differences(first, second, _NORMAL)
-        assert "".join(text for side, text in pieces if side is not Side.SECOND) == first
-        assert "".join(text for side, text in pieces if side is not Side.FIRST) == second
-        assert pieces[-1].text.endswith(end)
-        assert pieces[-1].side is Side.BOTH
-
-
-def test_differences_have_signs_where_there_are_no_colours() -> None:
-    """In a pipe, removals and additions are marked by signs, and equal texts are reported in words."""
-    shown = _printed(differences_shown("我买了十个苹果回家。", "我买了三只苹果回家。", _NORMAL, marks=True))
-    assert "我买了[-十个-]{+三只+}苹果回家。" in shown
-    assert "the two texts are identical" in _printed(differences_shown("一样。", "一样。", _NORMAL, marks=True))
 
 
 @given(text=st.text("旱了五十 abcＡ，", max_size=40), cells=st.integers(2, 30))
@@ -218,9 +84,9 @@ def test_terminal_obeys_no_text() -> None:
         decision="unique", id=_HOSTILE, title=_HOSTILE, output=MessageLocation(topic="t", partition=0, offset=0)
     )
     for shown in (decision_line(decision), cluster_shown(_cluster(_HOSTILE))):
-        printed = _printed(shown)
-        assert "[31m[bold]:smile:" in printed
-        assert not {"\x1b", "\x07", "\u202e", "\u061c"} & set(printed)
+        told = printed(shown)
+        assert "[31m[bold]:smile:" in told
+        assert not {"\x1b", "\x07", "\u202e", "\u061c"} & set(told)
 
 
 def _cluster(source: str) -> ClusterAnswer:
@@ -284,7 +150,7 @@ def test_rows_of_a_cluster_tell_who_is_canonical_and_what_is_lost() -> None:
         second.model_copy(update={"canonical": True, "link": second.link.model_copy(update={"matched": None})}),
         third.model_copy(update={"published_at": None, "received_at": "2026-10-15T20:00:00.000Z"}),
     ]
-    lines = _printed(cluster_shown(cluster.model_copy(update={"members": members}))).splitlines()
+    lines = printed(cluster_shown(cluster.model_copy(update={"members": members}))).splitlines()
     rows = [" ".join(line.split()) for line in lines if " 18:53:47 " in line or " 20:00:00 " in line]
     assert rows == [
         "2026-10-15 18:53:47 n-1 Reuters",
@@ -295,7 +161,7 @@ def test_rows_of_a_cluster_tell_who_is_canonical_and_what_is_lost() -> None:
 
 def test_timeline_counts_articles_and_sources() -> None:
     """A row has the beginning of the interval, the articles in it and their sources."""
-    (row,) = (line for line in _printed(cluster_shown(_cluster("晚报"))).splitlines() if "18:53 " in line)
+    (row,) = (line for line in printed(cluster_shown(_cluster("晚报"))).splitlines() if "18:53 " in line)
     assert row.split()[:4] == ["2026-10-15", "18:53", "3", "2"]
 
 
@@ -303,21 +169,21 @@ def test_times_of_a_cluster_are_shown_if_they_are_known() -> None:
     """Articles without dates, from files, have none."""
     cluster = _cluster("雁南都市报")
     seen = cluster.model_copy(update={"first_seen": "2026-10-15T18:53:00Z", "last_seen": "2026-10-16T06:55:00Z"})
-    assert "seen" not in _printed(cluster_shown(cluster))
+    assert "seen" not in printed(cluster_shown(cluster))
     timeless = cluster.model_copy(update={"timeline": [TimelineInterval(at=None, articles=3, sources=2)]})
-    assert ["from, UTC" in _printed(cluster_shown(one)) for one in (cluster, timeless)] == [True, False]
-    assert "2026-10-15 18:53:00 to 2026-10-16 06:55:00" in _printed(cluster_shown(seen))
+    assert ["from, UTC" in printed(cluster_shown(one)) for one in (cluster, timeless)] == [True, False]
+    assert "2026-10-15 18:53:00 to 2026-10-16 06:55:00" in printed(cluster_shown(seen))
 
 
 def test_line_breaks_in_names_break_no_line() -> None:
     """Only our own line breaks separate lines, not those within a value."""
-    row = next(line for line in _printed(cluster_shown(_cluster("雁南\n都市报"))).splitlines() if "sources" in line)
+    row = next(line for line in printed(cluster_shown(_cluster("雁南\n都市报"))).splitlines() if "sources" in line)
     assert "雁南␊都市报 2" in row
 
 
 def test_columns_align_whatever_is_in_them() -> None:
     """In a table of Chinese and Latin text, each column starts at the same cell in every row."""
-    lines = _printed(cluster_shown(_cluster("雁南都市报"))).splitlines()
+    lines = printed(cluster_shown(_cluster("雁南都市报"))).splitlines()
     rows = [line for line in lines if line.startswith("2026-10-15 18:53:47")]
     assert len(rows) == 3
     assert {_width(row[: row.index("Reuters")]) for row in rows[:1]} == {
@@ -329,7 +195,7 @@ def test_columns_align_whatever_is_in_them() -> None:
 @pytest.mark.parametrize("width", [120, 80, 60, 40])
 def test_cluster_suits_the_terminal(width: int) -> None:
     """No line exceeds the width, no time, relation or number is wrapped or cut, and omitted columns are named."""
-    shown = _printed(cluster_shown(_cluster("雁南都市报")), width)
+    shown = printed(cluster_shown(_cluster("雁南都市报")), width)
     lines = shown.splitlines()
     assert max(map(_width, lines)) <= width
     rows = [line for line in lines if line.startswith("2026-10-15 18:53:47")]
@@ -348,7 +214,7 @@ def test_id_is_cut_in_its_middle_where_there_is_no_room(width: int) -> None:
     ids = [f"https://news.example/2026/10/15/一篇文章的很长的标识/{number}.html" for number in (1, 2)]
     cluster = _cluster("晚报")
     members = [member.model_copy(update={"id": name}) for member, name in zip(cluster.members, ids, strict=False)]
-    shown = _printed(cluster_shown(cluster.model_copy(update={"members": members})), width)
+    shown = printed(cluster_shown(cluster.model_copy(update={"members": members})), width)
     rows = [line for line in shown.splitlines() if "https" in line]
     assert [(name in row, f"{number}.html" in row) for name, number, row in zip(ids, (1, 2), rows, strict=True)] == [
         (width > 80, True)
@@ -360,7 +226,7 @@ def test_id_is_cut_in_its_middle_where_there_is_no_room(width: int) -> None:
 def test_fingerprints_and_names_are_never_cut(width: int) -> None:
     """Digits and names are whole at any width, and the marks are below the differing bits."""
     names, fingerprints = ("news-001.replaced_characters", "第二篇"), ("cf0f5dfc09fd47f9", "cb8d5dfc09ff4ff9")
-    lines = _printed(measures_shown(_measures(fingerprints), names), width).splitlines()
+    lines = printed(measures_shown(_measures(fingerprints), names), width).splitlines()
     assert max(map(_width, lines)) <= max(width, 20)
     whole = "".join("".join(lines).split())
     assert all(f"{one}{name}" in whole for one, name in zip(fingerprints, names, strict=True))
@@ -380,7 +246,7 @@ def test_fingerprints_and_names_are_never_cut(width: int) -> None:
 def test_words_are_told_under_names_that_fit() -> None:
     """If two long names leave no room for words, the columns are named the first and the second."""
     names = "第一篇文章的名称很长很长很长很长", "another-article-with-a-long-name"
-    wide, narrow = (_printed(measures_shown(_measures(("0" * 16, "0" * 16)), names), width) for width in (160, 70))
+    wide, narrow = (printed(measures_shown(_measures(("0" * 16, "0" * 16)), names), width) for width in (160, 70))
     assert re.search(rf"word +{names[0]} +{names[1]}", wide)
     assert re.search(r"word +first +second\n─+\n国家统计局 +2\.1000", narrow)
 
@@ -388,7 +254,7 @@ def test_words_are_told_under_names_that_fit() -> None:
 def test_distance_names_the_epoch_of_its_weights() -> None:
     """A link decided in an earlier epoch has another Hamming distance, so the one shown names its epoch."""
     measures = _measures(("0" * 16, "0" * 15 + "7")).model_copy(update={"hamming": 3, "idf_epoch": 41})
-    lines = _printed(measures_shown(measures, ("a", "b"))).splitlines()
+    lines = printed(measures_shown(measures, ("a", "b"))).splitlines()
     assert [line for line in lines if re.search(r"Hamming +3\b.*epoch 41\b", line)]
 
 
@@ -419,7 +285,7 @@ def test_measures_are_told_with_their_names() -> None:
             "differing_words": [WordAnswer(word="夜市", weights=(1.5, 0.0))],
         }
     )
-    lines = [" ".join(line.split()) for line in _printed(measures_shown(measures, ("a", "b"))).splitlines()]
+    lines = [" ".join(line.split()) for line in printed(measures_shown(measures, ("a", "b"))).splitlines()]
     assert lines[0] == "near most n-grams are in both"
     assert {
         "Jaccard 0.5000 of 40 and 41 n-grams",
@@ -431,7 +297,7 @@ def test_measures_are_told_with_their_names() -> None:
     shared, _, differing = " ".join(lines).partition("heaviest differing words")
     assert ("国家统计局 2.1000 2.2000" in shared, differing.split()[-2:]) == (True, ["夜市", "1.5000"])
     other = measures.model_copy(update={"relation": None, "keys": KeysAnswer(content=False, landmarks=0, table_keys=0)})
-    shown = _printed(measures_shown(other, ("a", "b")))
+    shown = printed(measures_shown(other, ("a", "b")))
     assert shown.startswith("not a copy  most n-grams")
     assert "content" not in next(line for line in shown.splitlines() if "shared keys" in line)
 
@@ -682,7 +548,7 @@ def test_plan_tells_each_figure_beside_that_of_now() -> None:
     off = Space(filters=0, lists=2.5e6, memory=3.5e6, tables=0, disk=5.5e8)
     now = Expectation(Shape(0, 0, 0, 0), 0.0, 0.0, 0.0, 0.0, 0.0, off, 0.0, 0.0, 0.0)
     model = Model(copies_of(0.8), STRANGERS, Traffic(1e6, 0.4), Settings())
-    lines = _printed(plan_shown(planned, now, model)).splitlines()
+    lines = printed(plan_shown(planned, now, model)).splitlines()
     assert [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line] == [
         ["tables x prefix bits", "6 x 22", "off"],
         ["probes per table", "96", ""],
@@ -725,13 +591,13 @@ def test_similar_articles_are_in_columns_too() -> None:
             ("two", None, VerdictReason.TOO_LITTLE),
         )
     ]
-    printed = _printed(similar_shown(SimilarAnswers(decision="duplicate", articles=articles, unseen_entries=7)))
-    rows = [line for line in printed.splitlines() if "0.75" in line]
+    told = printed(similar_shown(SimilarAnswers(decision="duplicate", articles=articles, unseen_entries=7)))
+    rows = [line for line in told.splitlines() if "0.75" in line]
     assert len({_width(row[: row.index("0.75")]) for row in rows}) == 1
     assert "not a copy: too little" in rows[1]
     assert rows[0].split()[2:4] == ["0.50", "0.75"]
     assert [row.split()[-1] for row in rows] == ["itself", "一"]
-    assert "7 new entries cannot be searched yet" in printed
+    assert "7 new entries cannot be searched yet" in told
 
 
 def test_bars_are_as_long_as_their_shares() -> None:
