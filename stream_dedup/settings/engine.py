@@ -302,8 +302,8 @@ class VerifySettings(Group):
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
-        description="A copy with a lower Jaccard similarity, less than `cut_containment` of which is in the original, "
-        "has drifted and is indexed as well.",
+        description="A copy with a lower Jaccard similarity, and a containment below `cut_containment`, has drifted "
+        "and is indexed as well.",
     )
     chain_jaccard: float = Field(
         0.4,
