@@ -1,6 +1,6 @@
 """The command line: its commands, in the order of `--help`.
 
-Knows the names and groups of the commands; each command has a file of its own.
+Knows the names and groups of the commands; knows nothing of what they do.
 """
 
 import gc
