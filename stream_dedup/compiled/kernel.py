@@ -21,7 +21,7 @@ from numba.core.event import Listener, install_listener, trigger_event
 from stream_dedup.scratch import Scratch
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_ROOM_BYTES = 50 << 20  # a service's loops take 16 MB
+_ROOM_BYTES = 50 << 20  # a service's loops take 18 MB
 _IMPORT = re.compile(r"^from stream_dedup\.([\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
 _NAME = re.compile(r"\w+")
 _COMPILING = "numba:compile"  # numba's name of the event

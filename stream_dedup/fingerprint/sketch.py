@@ -14,7 +14,7 @@ from stream_dedup.compiled.kernel import kernel
 from stream_dedup.fingerprint.grams import gram_count, hash_grams, room_for, smallest_grams
 
 PAD = np.uint32(0xFFFFFFFF)
-# With 24 bits, one n-gram in 800 of a 20,000-character text collides with another; each takes 3 bytes of an entry.
+# With 24 bits, one n-gram in 800 of a 20,000-character text collides with another.
 VALUE_BITS = 24
 _DROPPED_BITS = np.uint64(64 - VALUE_BITS)
 # Of the landmarks of ten million texts, one in a hundred collides with another by chance; verification catches it.
