@@ -11,7 +11,7 @@ class Index:
 
     index_entries = gauge(
         "entries",
-        "Entries stored, including those in reserve and those that have not expired yet.",
+        "Entries of the stored generations, including those in reserve and those removed since.",
         "Grows although the stream does not: the window no longer moves, see `stream_time_seconds`.",
     )
     state_articles_judged = gauge(
