@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from stream_dedup import Article, Deduplicator, Relation
+from stream_dedup.article import Withdrawal
 from stream_dedup.compiled.hashing import hash_words
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.text.lexicon import read_words, shipped_list
@@ -60,6 +61,17 @@ def test_copies_are_not_counted() -> None:
         assert engine.epoch.number == 1
         assert engine.epoch.documents == 1
         assert set(engine.epoch.packed()["documents"].tolist()) == {1}
+
+
+@pytest.mark.parametrize("cuts", [(), (5,)], ids=["the epoch ends in the batch", "the epoch ends later"])
+def test_batch_that_is_judged_in_parts_counts_all_of_them(cuts: tuple[int, ...]) -> None:
+    """A withdrawal cuts a batch in two: what came before it is counted as well as what comes after it."""
+    stories = [Article(str(number), bodies()[number]) for number in range(10)]
+    items = [stories[0], Withdrawal("0"), *stories[1:]]
+    with Deduplicator(settings=settings(idf={"epoch_articles": 10})) as engine:
+        for part in np.split(np.arange(len(items)), cuts):
+            engine.process([items[place] for place in part])
+        assert (engine.epoch.number, engine.epoch.documents) == (1, 10)
 
 
 @pytest.mark.parametrize("segment", ["all", "unproved"])
