@@ -287,6 +287,22 @@ def test_same_id_again_is_a_redelivery_or_a_revision(make_engine: Maker) -> None
     assert engine.add(Article("a", _TEXT.replace("。", "，并且") + _OTHER)).unique
 
 
+@pytest.mark.parametrize("batched", [True, False])
+def test_new_text_of_an_article_is_compared_with_those_of_others_alone(
+    make_engine: Maker,
+    batched: bool,  # noqa: FBT001  # parametrised
+) -> None:
+    """A round-up that was published under a known id is a copy of an article in it, not of its own earlier text."""
+    part, rest = "".join(_SENTENCES[:6]) + _OTHER[:60], "".join(_SENTENCES[6:])
+    assert _jaccard(part, _TEXT) > _jaccard(rest, _TEXT)
+    engine = make_engine(sketch=_EXACT_SKETCH)
+    articles = [Article("own", part), Article("other", rest), Article("own", _TEXT)]
+    decisions = engine.add_batch(articles) if batched else [engine.add(article) for article in articles]
+    assert [decision.unique for decision in decisions] == [True, True, False]
+    assert decisions[2].link is not None
+    assert (decisions[2].link.matched, decisions[2].link.relation) == ("other", Relation.CONTAINS)
+
+
 def test_either_index_alone_finds_copies(make_engine: Maker) -> None:
     """With landmarks or SimHash tables disabled, the other index finds a near copy and is named as the source."""
     changed = _TEXT.replace(_SENTENCES[9], "")
