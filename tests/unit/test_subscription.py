@@ -147,8 +147,11 @@ def test_expressions_that_got_no_answer_are_looked_up_again_soon(clock: Clock) -
     assert client.subscribed == ["in", "in.too"]
 
 
-def test_named_topics_need_no_answer() -> None:
-    """If they cannot be read, reading tells; before anything is assigned there is no question either."""
+def test_named_topics_need_no_answer(clock: Clock) -> None:
+    """If they cannot be read, reading tells; before anything is assigned there is no question either.
+
+    Nor is there any hurry to ask again.
+    """
     client = _Client()
     client.away = True
     subscribed = _subscription(client)
@@ -158,6 +161,8 @@ def test_named_topics_need_no_answer() -> None:
             subscribed.look(held)
             asked.append(client.asked)
     assert asked == [0, 1]
+    clock.now += _AGAIN_SECONDS + 0.1
+    assert not subscribed.is_due
     assert client.subscribed == ["in"]
     assert [event["event"] for event in logged] == ["topics_taken_in"]
 
