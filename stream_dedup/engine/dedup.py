@@ -38,6 +38,8 @@ _ARTICLE = "an Article (stream_dedup.Article)"
 class Deduplicator(SelfClosing):
     """Decides for each article whether it is new. Use from one thread at a time, except for `prepare`.
 
+    It belongs to the process that opened it: a forked one opens its own.
+
     Use it as a context manager, or call `close`. Ctrl-C waits for the end of a call, whose changes are remembered, and
     so does `close` in another thread.
 

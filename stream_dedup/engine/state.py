@@ -3,6 +3,7 @@
 Knows how changes are made and how a changelog is replayed; knows nothing of how a change was decided.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 
 from stream_dedup.engine.comparability import comparability
@@ -60,6 +61,7 @@ class State:
         self.index = MultiIndex(store, settings, self.progress)
         self._stale = False  # whether the counts in memory are behind the store's
         self.reclaimer = Reclaimer(store)
+        self._process = os.getpid()
         self._closed = False
         self._behind_store = False  # while a change is applied
 
@@ -72,8 +74,15 @@ class State:
         """Check that the state can be used.
 
         Raises:
-            StoreError: it is closed, or an error in the middle of a change has left it behind its store.
+            StoreError: it is closed, an error in the middle of a change has left it behind its store, or this process
+                is a fork of the one that opened it.
         """
+        if self._forked():
+            # It has none of the threads that merge runs and write files, and the store is the other process's.
+            raise StoreError(
+                "the engine belongs to the process that opened it, and this one was forked since: open an engine in "
+                "each process, after the fork, on a directory of its own"
+            )
         if self._closed:
             raise StoreError("the engine is closed: open a new one, which resumes from here on the same directory")
         if self._behind_store:
@@ -170,12 +179,15 @@ class State:
         self._load_counts()
 
     def close(self) -> None:
-        """Release the store; calling this again does nothing."""
-        if self._closed:
+        """Release the store, unless it is that of another process; calling this again does nothing."""
+        if self._closed or self._forked():
             return
         self._closed = True
         self.index.close()
         self.store.close()
+
+    def _forked(self) -> bool:
+        return os.getpid() != self._process
 
     def _maintain(self) -> None:
         """Do what has become due with earlier changes; if it fails, nothing has changed."""

@@ -4,6 +4,8 @@ Knows what users call; what is decided is tested elsewhere.
 """
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Thread
@@ -159,6 +161,39 @@ def test_closing_waits_for_a_call_in_another_thread(tmp_path: Path) -> None:
     closing.join()
     with pytest.raises(StoreError, match=r"^the engine is closed: "):
         engine.decide(articles()[2:4])
+
+
+_FORKING = """
+import os, sys
+from stream_dedup import Article, Deduplicator
+with Deduplicator(sys.argv[1]) as on_disk, Deduplicator() as in_memory:
+    engines = on_disk, in_memory
+    for engine in engines:
+        engine.add(Article("1", "the text of the first article"))
+    if os.fork() == 0:
+        for engine in engines:
+            try:
+                engine.add(Article("2", "the text of another one"))
+            except Exception as error:
+                print(error, flush=True)
+        sys.exit()
+    os.wait()
+    for engine in engines:
+        engine.add(Article("3", "the text of a third one"))
+        print(engine.progress.judged)
+"""
+
+
+def test_a_forked_process_is_refused_and_ends(tmp_path: Path) -> None:
+    """It has none of an engine's threads, and would write what the other process overwrites; that one carries on."""
+    program = [sys.executable, "-c", _FORKING, str(tmp_path / "state")]
+    done = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60)
+    refused, again, *judged = done.stdout.splitlines()
+    assert refused == again
+    assert refused.startswith("the engine belongs to the process that opened it, and this one was forked since: ")
+    assert judged == ["2", "2"]
+    with Deduplicator(tmp_path / "state") as engine:
+        assert engine.progress.judged == 2
 
 
 def test_embedded_in_memory() -> None:

@@ -3,6 +3,7 @@
 Knows RocksDB; knows nothing of what keys and values mean.
 """
 
+import ctypes
 import os
 import shutil
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock
 from typing import BinaryIO, cast
+from weakref import WeakSet
 
 from rocksdict import (
     Checkpoint,
@@ -121,6 +123,7 @@ class RocksStore(SelfClosing):
         self._handles = {family: self._database.get_column_family_handle(family) for family in Family}
         self._write_options = write_options(sync=sync)
         self._file_options = options
+        _OPENED.add(self)
         # A write buffer that is being written out, and the log of the next one.
         self._reserve_bytes = 2 * write_buffer_bytes
         self._upkeep = Lock()
@@ -343,6 +346,10 @@ class RocksStore(SelfClosing):
         """Return how RocksDB is doing, in less than a millisecond."""
         return figures_of(self._database, [*self._families.values()])
 
+    def leave_open(self) -> None:
+        """Never release the database, not even when this store is gone: releasing a family writes it out."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._families))
+
     def close(self) -> None:
         """See `FileStore`. Closing twice does no harm.
 
@@ -438,6 +445,21 @@ class RocksStore(SelfClosing):
         # A checkpoint does this too, but holds the GIL for it: 0.5 s.
         self._flush()
         Checkpoint(self._database).create_checkpoint(str(directory))
+
+
+_OPENED = WeakSet[RocksStore]()
+
+
+def _leave_open() -> None:
+    """Keep the databases of a forked process open for good.
+
+    It has none of RocksDB's threads, for which closing one would wait forever, also at the end of the process.
+    """
+    for store in _OPENED:
+        store.leave_open()
+
+
+os.register_at_fork(after_in_child=_leave_open)
 
 
 def _check_makeable(directory: Path) -> None:
