@@ -58,8 +58,9 @@ def state_to_read(settings: Settings) -> Path:
             "the settings of the service (--config, --set and the environment)"
         )
     raise StoreError(
-        f"{directory} holds no state of these settings: start the service, check state.directory, or make one from the "
-        "changelog of a service with `stream-dedup state restore`"
+        f"{directory} holds no state of these settings: start the service, check state.directory (for files, what "
+        "`stream-dedup dedup --state` names), or make one from the changelog of a service with `stream-dedup state "
+        "restore`"
     )
 
 
