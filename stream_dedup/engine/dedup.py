@@ -36,7 +36,10 @@ _ARTICLE = "an Article (stream_dedup.Article)"
 
 
 class Deduplicator(SelfClosing):
-    """Decides for each article whether it is new. Use from one thread at a time, except for `prepare`.
+    """Decides for each article whether it is new.
+
+    Calls from several threads wait for one another; only `prepare` runs beside the others, in one thread at a time.
+    From a `decide` to its `apply`, only one thread may use the engine.
 
     It belongs to the process that opened it: a forked one opens its own.
 
@@ -66,7 +69,8 @@ class Deduplicator(SelfClosing):
         beside: "Deduplicator | None" = None,
     ) -> None:
         self._settings = _checked(settings)
-        # What an open call reads must not be released under it. `close` may also be called within one, by a store.
+        # What an open call reads must not be released under it, and what it decided is applied before the next call
+        # decides. `close` may also be called within one, by a store.
         self._using = RLock()
         store = store or _opened(directory, self._settings)
         with ExitStack() as failed:
@@ -102,11 +106,12 @@ class Deduplicator(SelfClosing):
             ValueError: an article is older than the window, and late ones are not judged.
         """
         check_items(articles, (Article,), _ARTICLE)
-        judged = self.decide(articles)
-        undecided = [outcome for outcome in judged.outcomes if isinstance(outcome, Unjudged)]
-        if undecided:
-            raise ValueError(f"no decision on {undecided[0].item.id!r}: {undecided[0].detail}")
-        self.apply(judged.change)
+        with self._using:
+            judged = self.decide(articles)
+            undecided = [outcome for outcome in judged.outcomes if isinstance(outcome, Unjudged)]
+            if undecided:
+                raise ValueError(f"no decision on {undecided[0].item.id!r}: {undecided[0].detail}")
+            self.apply(judged.change)
         return judged.decisions
 
     @holding_interrupt()
@@ -117,8 +122,9 @@ class Deduplicator(SelfClosing):
             TypeError: they are not a sequence of Articles and Withdrawals.
             StoreError: the store cannot be read or written, or the engine is closed.
         """
-        judged = self.decide(items)
-        self.apply(judged.change)
+        with self._using:
+            judged = self.decide(items)
+            self.apply(judged.change)
         return judged
 
     @holding_interrupt()
@@ -135,7 +141,7 @@ class Deduplicator(SelfClosing):
     ) -> Prepared | None:
         """Compute what does not depend on other articles, and fingerprints; None if there are no articles.
 
-        Only this method may be called in another thread, while other batches are decided and applied.
+        Does not wait for calls in other threads: meanwhile, another batch can be decided and applied.
 
         Args:
             items: articles and withdrawals, in order.

@@ -196,6 +196,25 @@ def test_a_forked_process_is_refused_and_ends(tmp_path: Path) -> None:
         assert engine.progress.judged == 2
 
 
+@pytest.mark.parametrize("add", [Deduplicator.add_batch, Deduplicator.process])
+def test_threads_that_add_wait_for_one_another(
+    add: Callable[[Deduplicator, Sequence[Article]], object], engine: Deduplicator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is decided between another thread's decision and its change, which could not be applied after that."""
+    other = Thread(target=engine.add, args=(articles()[2],))
+
+    def apply(change: Change) -> None:
+        if other.ident is None:
+            other.start()
+            other.join(0.2)
+        Deduplicator.apply(engine, change)
+
+    monkeypatch.setattr(engine, "apply", apply)
+    add(engine, articles()[:2])
+    other.join()
+    assert engine.progress.judged == 3
+
+
 def test_embedded_in_memory() -> None:
     """`from stream_dedup import Deduplicator` is enough: articles one by one, no directory, no broker."""
     with stream_dedup.Deduplicator() as engine:
