@@ -1,4 +1,4 @@
-"""The command `dedup`: the engine over files, with progress bars and a summary.
+"""The command `dedup`: the engine over files, with a progress bar and a summary.
 
 Knows arguments and what is printed; knows nothing of file formats or of how articles are judged.
 """
@@ -6,11 +6,12 @@ Knows arguments and what is printed; knows nothing of file formats or of how art
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from stream_dedup.cli.terminal import (
@@ -92,7 +93,7 @@ def dedup_command(
             telling_of_compiling(),
             _summed_up(summary, results, goes_on=state is not None and are_regular(files)),
             Deduplicator(settings=settings, store=store) as engine,
-            _progress_bars(files) as report,
+            _progress_bar(files) as report,
         ):
             # What is loaded so far lives as long as the process: the collector need not scan it again and again.
             gc.freeze()
@@ -106,22 +107,32 @@ def dedup_command(
 
 
 @contextmanager
-def _progress_bars(files: list[Path]) -> "Iterator[Callable[[Path, FileProgress], None]]":
-    """Show a progress bar per file on standard error, and yield the function that updates them."""
+def _progress_bar(files: list[Path]) -> "Iterator[Callable[[int, FileProgress], None]]":
+    """Show a progress bar for all files on standard error, and yield the function that updates it.
+
+    One for each would outgrow the terminal, and drawing hundreds takes longer than judging what is in them.
+    """
+    from stream_dedup.files.run import are_regular
+
     columns = (
-        TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
+        TaskProgressColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
     )
+    sizes = [path.stat().st_size if path.is_file() else 0 for path in files]
+    before = [*accumulate(sizes, initial=0)]
     with Progress(*columns, console=errors) as progress:
-        tasks = {path: progress.add_task(escape_control(path.name), total=None) for path in files}
+        bar = progress.add_task("", total=before[-1] if are_regular(files) else None)
 
-        def report(path: Path, read: "FileProgress") -> None:
-            progress.update(tasks[path], completed=read.done, total=read.total or None)
+        def report(file: int, read: "FileProgress") -> None:
+            done = before[file] + sizes[file] * read.done / max(read.total, 1)
+            place = f"{file + 1}/{len(files)} {escape_control(files[file].name)}"
+            progress.update(bar, completed=done, description=place)
 
         yield report
+        progress.update(bar, completed=before[-1])
 
 
 @contextmanager

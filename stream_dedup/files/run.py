@@ -76,7 +76,7 @@ def dedup_files(
     out: Path,
     engine: Deduplicator,
     settings: Settings,
-    report: Callable[[Path, Progress], None],
+    report: Callable[[int, Progress], None],
     summary: Summary,
     look: Callable[[], None] = lambda: None,
 ) -> None:
@@ -91,7 +91,7 @@ def dedup_files(
         out: directory of the results, created if it does not exist.
         engine: judges; its state carries over from file to file.
         settings: field names, bounds and the size of batches.
-        report: called now and then with the file and how far it has been read.
+        report: called now and then with the number of a file, from 0, and how far it has been read.
         summary: counts what is written, even if the run fails.
         look: called between batches and while waiting for one; may raise to end the run. A signal handler must not
             raise, since compiled loops cannot cope with that.
@@ -117,7 +117,7 @@ def dedup_files(
         with closing(prefetched(reading, look)) as batches:
             for batch in batches:
                 run.batch(batch)
-                report(batch.path, batch.progress)
+                report(batch.file, batch.progress)
         run.finish()
     summary.finished = True
 

@@ -42,6 +42,17 @@ def test_dedup_writes_results_and_a_summary(invoke: Invoke, articles: Path, tmp_
     assert "exact" in result.stdout
 
 
+def test_one_progress_bar_is_for_all_files(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
+    """Hundreds of bars would outgrow the terminal, and drawing them would take most of the time."""
+    files = [articles.rename(tmp_path / "0.jsonl"), *(tmp_path / f"{number}.jsonl" for number in (1, 2))]
+    for file in files[1:]:
+        file.write_bytes(files[0].read_bytes())
+    result = invoke("dedup", *files, "--out", tmp_path / "out")
+    (bar,) = result.stderr.splitlines()
+    assert "100%" in bar
+    assert bar.rstrip().endswith("3/3 2.jsonl")
+
+
 def test_summary_counts_records_by_outcome(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """Of all files together, the most frequent outcome first."""
     again = tmp_path / "again.jsonl"

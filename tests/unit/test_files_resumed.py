@@ -49,7 +49,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return halves
 
 
-def _ignore(_path: Path, _progress: Progress) -> None:
+def _ignore(_file: int, _progress: Progress) -> None:
     """Ignore the report."""
 
 
