@@ -117,16 +117,16 @@ def check_regular(path: Path) -> None:
 
 
 def check_begin(path: Path) -> None:
-    """Check how a regular file begins if its name leaves open what it contains.
+    """Check how a regular file begins: what cannot be read must not end a run that has been going for hours.
 
     Raises:
-        FileFormatError: it is one large array, or cannot be read.
+        FileFormatError: it cannot be opened or decompressed, or is one large array where the name leaves that open.
     """
-    if _kind(path)[0] != ".json" or not path.is_file():
+    if path == STANDARD_INPUT or not path.is_file():
         return
     with _opened(path) as (content, _):
         begin = content.read(_BEGIN_BYTES)
-    if begin.removeprefix(_BOM).lstrip().startswith(b"["):
+    if _kind(path)[0] == ".json" and begin.removeprefix(_BOM).lstrip().startswith(b"["):
         raise FileFormatError(f"{path} holds an array, but {ONE_OBJECT_PER_LINE}")
 
 

@@ -25,6 +25,8 @@ from tests.unit.commands import BODY, Invoke, one_line, write_articles
 
 pytestmark = pytest.mark.usefixtures("wide_terminal")
 
+_CUT_OFF = gzip.compress(b"id,body\n" + b"\n" * 10_000)[:-1]  # it begins well, so that is only found when it is read
+
 
 @pytest.fixture
 def articles(tmp_path: Path) -> Path:
@@ -326,7 +328,7 @@ def test_state_that_cannot_be_closed_is_no_unfinished_run(
 def test_damaged_file_can_be_repaired_and_the_run_resumed(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """The hint says so, and the same command judges just the rest; without a state there is nothing to resume."""
     damaged = tmp_path / "more.csv.gz"
-    damaged.write_bytes(b"damaged")
+    damaged.write_bytes(_CUT_OFF)
     command = ("dedup", articles, damaged, "-o", tmp_path / "out", "--state", tmp_path / "state")
     told = invoke(*command)
     assert (told.exit_code, "3 records" in told.stdout, "more.csv.gz" in told.stderr) == (2, True, True)
@@ -338,10 +340,21 @@ def test_damaged_file_can_be_repaired_and_the_run_resumed(invoke: Invoke, articl
     assert len((tmp_path / "out" / "unique.jsonl").read_bytes().splitlines()) == 2
 
 
+@pytest.mark.parametrize("name", ["more.csv.gz", "more.jsonl.zst"])
+def test_file_that_cannot_be_read_ends_a_run_before_it_begins(
+    name: str, invoke: Invoke, articles: Path, tmp_path: Path
+) -> None:
+    """Not after the hours that the files before it take; and with no results in the way, the same command runs."""
+    (tmp_path / name).write_bytes(b"neither")
+    told = invoke("dedup", articles, tmp_path / name, "-o", tmp_path / "out")
+    assert (told.exit_code, told.stdout, name in told.stderr) == (2, "", True)
+    assert not (tmp_path / "out").exists()
+
+
 def test_unfinished_run_is_shown_with_how_far_it_has_got(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
     """In each of its files: also in one that could not be read."""
     damaged, state = tmp_path / "more.csv.gz", tmp_path / "state"
-    damaged.write_bytes(b"damaged")
+    damaged.write_bytes(_CUT_OFF)
     assert invoke("dedup", articles, damaged, "-o", tmp_path / "out", "--state", state).exit_code == 2
     status = json.loads(invoke("status", "--json", "--set", f"state.directory={state}").stdout)
     run = {"results": str(tmp_path / "out"), "finished": False}

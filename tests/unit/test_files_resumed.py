@@ -243,7 +243,7 @@ def test_file_that_was_not_read_yet_may_change_until_it_is(
     for file, copy in zip(files, copies, strict=True):
         copy.write_bytes(gzip.compress(file.read_bytes()))
     sound = copies[1].read_bytes()
-    copies[1].write_bytes(b"damaged")
+    copies[1].write_bytes(gzip.compress(b"\n" * 10_000)[:-1])
     with pytest.raises(FileFormatError, match=r"b\.jsonl\.gz"):
         _run(copies, out, engine_in(state))
     copies[1].write_bytes(sound)
