@@ -124,12 +124,13 @@ def _progress_bar(files: list[Path]) -> "Iterator[Callable[[int, FileProgress], 
     sizes = [path.stat().st_size if path.is_file() else 0 for path in files]
     before = [*accumulate(sizes, initial=0)]
     with Progress(*columns, console=errors) as progress:
-        bar = progress.add_task("", total=before[-1] if are_regular(files) else None)
+        # Not before there is something to show: a refused run only has its error.
+        bar = progress.add_task("", total=before[-1] if are_regular(files) else None, visible=False)
 
         def report(file: int, read: "FileProgress") -> None:
             done = before[file] + sizes[file] * read.done / max(read.total, 1)
             place = f"{file + 1}/{len(files)} {escape_control(files[file].name)}"
-            progress.update(bar, completed=done, description=place)
+            progress.update(bar, completed=done, description=place, visible=True)
 
         yield report
         progress.update(bar, completed=before[-1])

@@ -53,6 +53,7 @@ def test_one_progress_bar_is_for_all_files(invoke: Invoke, articles: Path, tmp_p
     (bar,) = result.stderr.splitlines()
     assert "100%" in bar
     assert bar.rstrip().endswith("3/3 2.jsonl")
+    assert "%" not in invoke("dedup", *files, "--out", tmp_path / "out").stderr, "a run that is refused has none"
 
 
 def test_summary_counts_records_by_outcome(invoke: Invoke, articles: Path, tmp_path: Path) -> None:
