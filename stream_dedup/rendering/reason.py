@@ -64,6 +64,7 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
     """
     keys = measures.keys
     weights = f"with the weights of IDF epoch {measures.idf_epoch}"
+    words_of = {"shared": measures.shared_words, "differing": measures.differing_words}
     verdict = Text(measures.relation or "not a copy", "bold green" if measures.relation else "bold")
     return Group(
         verdict.append(f"  {measures.verdict}", "not bold default"),
@@ -76,8 +77,7 @@ def measures_shown(measures: MeasuresAnswer, names: tuple[str, str]) -> Renderab
         Text(),
         ByWidth(lambda width: _fingerprints(measures.fingerprints, names, width)),
         Text(),
-        _words("heaviest shared words", measures.shared_words, names),
-        _words("heaviest differing words", measures.differing_words, names),
+        *(_words(f"heaviest {which} words", words, names) for which, words in words_of.items() if words),
     )
 
 

@@ -112,7 +112,10 @@ def test_explain_does_not_read_standard_input_twice(invoke: Invoke, tmp_path: Pa
     result = invoke("explain", "-", "-")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "- cannot be read more than once: name a file" in one_line(result.stderr)
-    assert "the two texts are identical" in invoke("explain", first, first).stdout
+    same = invoke("explain", first, first).stdout
+    assert "the two texts are identical" in same
+    assert "heaviest shared words" in same
+    assert "heaviest differing words" not in same, "a table without rows says nothing"
 
 
 def test_mark_at_the_beginning_of_a_file_is_no_difference(invoke: Invoke, tmp_path: Path) -> None:
