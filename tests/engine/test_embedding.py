@@ -187,7 +187,7 @@ with Deduplicator(sys.argv[1]) as on_disk, Deduplicator() as in_memory:
 def test_a_forked_process_is_refused_and_ends(tmp_path: Path) -> None:
     """It has none of an engine's threads, and would write what the other process overwrites; that one carries on."""
     program = [sys.executable, "-c", _FORKING, str(tmp_path / "state")]
-    done = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(program, capture_output=True, text=True, check=True, timeout=200)
     refused, again, *judged = done.stdout.splitlines()
     assert refused == again
     assert refused.startswith("the engine belongs to the process that opened it, and this one was forked since: ")
