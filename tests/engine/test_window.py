@@ -115,6 +115,21 @@ def test_busy_story_has_few_entries() -> None:
     assert 48 // 8 <= sum(decision.indexed for decision in decisions) <= 48 // 6 + 1
 
 
+@pytest.mark.parametrize(
+    ("variant", "relation", "renews"), [(1, "exact", True), (2, "near", True), (5, "contained", False)]
+)
+def test_text_is_renewed_by_whole_copies_from_an_eighth_of_the_window_on(
+    variant: int, relation: str, *, renews: bool
+) -> None:
+    """What is like a shortened copy may share little with the text, so a shortened copy cannot stand in for it."""
+    for age, indexed in ((_LENGTH // 8, False), (_LENGTH // 8 + 1, renews)):
+        with Deduplicator(settings=_SETTINGS) as engine:
+            engine.add(article("original"))
+            copy = engine.add(article("copy", variant=variant, at=BEGIN + age))
+        assert copy.link is not None
+        assert (copy.link.relation, copy.indexed) == (relation, indexed)
+
+
 def test_old_copies_of_old_articles_are_not_indexed() -> None:
     """A backlog read again under other ids is not indexed: none of it would be remembered longer."""
     stream = [article("now", 1, at=BEGIN + _LENGTH * 3 // 4)]

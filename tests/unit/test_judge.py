@@ -245,6 +245,17 @@ def test_among_several_candidates_the_more_similar_wins(make_engine: Maker) -> N
             assert decisions[-1].link.matched == names[-1]
 
 
+def test_exact_copy_goes_before_an_earlier_text_of_the_same_passages(make_engine: Maker) -> None:
+    """A text printed twice and one printed three times have the same n-grams, and are not the same text."""
+    twice, thrice = _TEXT * 2, _TEXT * 3
+    assert _jaccard(twice, thrice) == 1
+    engine = make_engine(verify={"duplicates": ["redelivery"]}, sketch=_EXACT_SKETCH)
+    decisions = engine.add_batch([Article("twice", twice), Article("thrice", thrice), Article("query", thrice)])
+    assert [_relation(decision) for decision in decisions] == [None, Relation.NEAR, Relation.EXACT]
+    assert decisions[2].link is not None
+    assert decisions[2].link.matched == "thrice"
+
+
 def test_relation_that_counts_as_a_duplicate_wins_over_a_more_similar_one(make_engine: Maker) -> None:
     """If only `contained` counts, a shortened copy is a duplicate of the whole article, not related to a near one."""
     half = "".join(_SENTENCES[:5])
@@ -276,6 +287,29 @@ def test_copies_of_copies_have_the_first_article_as_canonical(make_engine: Maker
     assert decisions[1].indexed
     assert decisions[2].link is not None
     assert decisions[2].link.matched == "b"
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["the drifted copy", "a later copy that is indexed in its place"])
+def test_copy_of_a_drifted_copy_has_to_be_a_close_one(make_engine: Maker, *, again: bool) -> None:
+    """Along a chain of edits less and less is shared with the first article; a shortened copy adds nothing to it."""
+    drifted, window = "".join(_SENTENCES[:7]) + _OTHER[:62], {"days": 8}
+    distant = _OTHER[:62] + "".join(_SENTENCES[4:7]) + _BULLETIN[60:200]
+    short = _SENTENCES[6] + _OTHER[:62]
+    assert 0.33 < _jaccard(drifted, distant) < 0.4
+    assert _jaccard(_TEXT, distant) < 0.33
+    assert _jaccard(drifted, short) < 0.4
+    assert _grams(short) - _grams(drifted) <= set()
+    first = [Article("a", _TEXT, published_ms=0)]
+    chain = [Article("b", drifted, published_ms=0), *[Article("c", drifted, published_ms=2 * 86_400_000)] * again]
+    others = [
+        Article("short", short, published_ms=2 * 86_400_000),
+        Article("distant", distant, published_ms=2 * 86_400_000),
+    ]
+    decisions = make_engine(sketch=_EXACT_SKETCH, window=window).add_batch([*first, *chain, *others])
+    assert [decision.indexed for decision in decisions[: 2 + again]] == [True] * (2 + again)
+    assert [_relation(decision) for decision in decisions[-2:]] == [Relation.CONTAINED, None]
+    decisions = make_engine(sketch=_EXACT_SKETCH, window=window).add_batch([*chain, *others])
+    assert [_relation(decision) for decision in decisions[-2:]] == [Relation.CONTAINED, Relation.NEAR]
 
 
 def test_same_id_again_is_a_redelivery_or_a_revision(make_engine: Maker) -> None:
