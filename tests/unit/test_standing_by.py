@@ -5,7 +5,7 @@ Knows probes; knows nothing of brokers.
 
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 from stream_dedup.settings import Settings
 from stream_dedup.stream.life import Life
@@ -32,5 +32,9 @@ def test_standby_is_ready_while_it_is_close_behind() -> None:
         ownership=SimpleNamespace(owner=False),
     )
     stand_by(parts)
+    parts.metrics.show_role.assert_called_once_with("standby")
+    parts.meter.idle.assert_called_once_with()
+    assert parts.meter.following.call_args_list == [call(7, behind) for behind in (1_001, 1_000, 0, 5_000, 3, 0)]
+    assert parts.snapshots.turn.call_count == 6  # it makes them as well
     assert [ready for ready, _ in told[1:]] == [False, True, True, False, True]
     assert told[4][1] == "waiting for the changelog to be replayed: 5,000 records left"
