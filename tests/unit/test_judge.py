@@ -289,6 +289,17 @@ def test_copies_of_copies_have_the_first_article_as_canonical(make_engine: Maker
     assert decisions[2].link.matched == "b"
 
 
+def test_copy_that_is_like_the_original_on_the_whole_has_not_drifted(make_engine: Maker) -> None:
+    """Though more than a tenth of it is new: copies of it will find the original."""
+    changed = _TEXT.replace(_SENTENCES[4], "管理方说，晚上十点一到，所有的喇叭都得关上。").replace(
+        _SENTENCES[7], _OTHER[:30]
+    )
+    assert _jaccard(_TEXT, changed) > 0.6
+    assert len(_grams(_TEXT) & _grams(changed)) < 0.9 * min(len(_grams(_TEXT)), len(_grams(changed)))
+    decision = _second(make_engine(sketch=_EXACT_SKETCH), _TEXT, changed)
+    assert (_relation(decision), decision.indexed) == (Relation.NEAR, False)
+
+
 @pytest.mark.parametrize("again", [False, True], ids=["the drifted copy", "a later copy that is indexed in its place"])
 def test_copy_of_a_drifted_copy_has_to_be_a_close_one(make_engine: Maker, *, again: bool) -> None:
     """Along a chain of edits less and less is shared with the first article; a shortened copy adds nothing to it."""
