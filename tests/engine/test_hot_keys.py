@@ -88,11 +88,13 @@ def test_hot_buckets_are_those_that_enough_articles_had_before(size: int) -> Non
     assert _sum(judged)[LANDMARK] == 0
 
 
-def test_longest_list_is_that_of_the_fullest_key() -> None:
-    """For each article, the number of articles under the fullest of its landmarks, up to the cap."""
-    longest = [int(one.tally.longest_lists[LANDMARK]) for one in _judged(_LANDMARKS_ONLY, 1)]
-    assert longest == [max(row) for row in _met(_landmarks())]
-    assert longest[:3] == [0, 1, 2]
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_longest_list_is_that_of_the_fullest_key(size: int) -> None:
+    """For each batch, the number of articles under the fullest landmark of any of them, up to the cap."""
+    longest = [int(one.tally.longest_lists[LANDMARK]) for one in _judged(_LANDMARKS_ONLY, size)]
+    fullest = [max(row) for row in _met(_landmarks())]
+    assert longest == [max(fullest[start : start + size]) for start in range(0, len(fullest), size)]
+    assert fullest[:3] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("engine_settings", "keys"), [(_LANDMARKS_ONLY, LANDMARK), (_SIMHASH_ONLY, SIMHASH)])

@@ -29,6 +29,9 @@ def test_half_of_the_first_landmarks_are_enough() -> None:
     three, four = np.concatenate([marks[:3], marks[8:13]]), np.concatenate([marks[4:8], marks[8:12] + np.uint64(100)])
     assert copy_predictor.copies(three[np.newaxis]).tolist() == [False]
     assert copy_predictor.copies(four[np.newaxis]).tolist() == [True]
+    # Those behind the first eight do not count, in a longer text.
+    longer = np.concatenate([marks[:4], marks[4:16] + np.uint64(200)])
+    assert copy_predictor.copies(longer[np.newaxis]).tolist() == [True]
     short = np.array([[1, 99, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0]], np.uint64)
     assert copy_predictor.copies(short).tolist() == [True, False]
 
