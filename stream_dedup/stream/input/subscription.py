@@ -33,17 +33,22 @@ class Subscription:
         consumer: the consumer.
         assigned: called when the group gives it partitions.
         revoked: called when the group takes partitions from it.
-        faults: logs faults.
+        recurring_faults: logs faults.
     """
 
     def __init__(
-        self, settings: Settings, consumer: Consumer, assigned: Handler, revoked: Handler, faults: RecurringFaults
+        self,
+        settings: Settings,
+        consumer: Consumer,
+        assigned: Handler,
+        revoked: Handler,
+        recurring_faults: RecurringFaults,
     ) -> None:
         self._settings = settings
         self._consumer = consumer
         self._assigned = assigned
         self._revoked = revoked
-        self._faults = faults
+        self._recurring_faults = recurring_faults
         refresh_ms = int(consumer_properties(settings)["topic.metadata.refresh.interval.ms"])  # -1: never
         self._pause_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
         self._look_at = -math.inf
@@ -77,7 +82,7 @@ class Subscription:
             told = f"no topic matches {', '.join(self._settings.input.topics)}"
             fault = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, told)
         if fault is not None:
-            self._faults.warning("input_waits", error=fault.name(), detail=fault.str())
+            self._recurring_faults.warning("input_waits", error=fault.name(), detail=fault.str())
         self._subscribe(topics)
         self._compare(existing, held)
         self._look_at = time.monotonic() + pause
@@ -117,4 +122,6 @@ class Subscription:
         before, self._elsewhere = self._elsewhere, there - held
         if kept := sorted(before & self._elsewhere):
             first = f"{kept[0][0]}/{kept[0][1]}"
-            self._faults.warning("partitions_elsewhere", error="shared_group", partitions=len(kept), first=first)
+            self._recurring_faults.warning(
+                "partitions_elsewhere", error="shared_group", partitions=len(kept), first=first
+            )
