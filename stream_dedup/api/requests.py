@@ -63,16 +63,16 @@ class SimilarRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     body: Annotated[str, Field(min_length=1), _told(_not_blank)] = Field(description="The text.")
-    title: str = Field("", description="Its words count if the profile has a title factor.")
+    title: str = Field(default="", description="Its words count if the profile has a title factor.")
     source: str = Field(
-        "", max_length=2_000, description="Who published it: lines known to be that site's are removed."
+        default="", max_length=2_000, description="Who published it: lines known to be that site's are removed."
     )
     url: str = Field(
-        "", max_length=8_192, description="Where it was published; its host is used if there is no source."
+        default="", max_length=8_192, description="Where it was published; its host is used if there is no source."
     )
-    scope: _Scope = Field("", description="It is compared only with articles of this scope.")
-    id: _Id | None = Field(None, description="Id of an article to leave out of the decision.")
-    limit: int = Field(10, ge=1, le=MAX_SIMILARITY, description="The largest number of articles to return.")
+    scope: _Scope = Field(default="", description="It is compared only with articles of this scope.")
+    id: _Id | None = Field(default=None, description="Id of an article to leave out of the decision.")
+    limit: int = Field(default=10, ge=1, le=MAX_SIMILARITY, description="The largest number of articles to return.")
 
     @model_validator(mode="before")
     @classmethod

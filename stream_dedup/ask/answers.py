@@ -221,25 +221,27 @@ class PublishedLink(Answer):
     model_config = ConfigDict(extra="allow")
 
     id: str
-    duplicate_of: str | None = Field(None, description="Id of the cluster's canonical article.")
-    matched: str | None = Field(None, description="Id of the article that matched.")
+    duplicate_of: str | None = Field(default=None, description="Id of the cluster's canonical article.")
+    matched: str | None = Field(default=None, description="Id of the article that matched.")
     relation: Relation | Announcement = Field(description="What the copy is to the matched article, or what happened.")
     jaccard: float | None = None
     containment: float | None = None
     hamming: int | None = None
-    fingerprint: str | None = Field(None, description="The copy's fingerprint, 16 hexadecimal digits.")
-    idf_epoch: int | None = Field(None, description="Number of the IDF epoch of the fingerprint.")
-    candidate_source: Source | None = Field(None, description="Which index found the article that matched.")
+    fingerprint: str | None = Field(default=None, description="The copy's fingerprint, 16 hexadecimal digits.")
+    idf_epoch: int | None = Field(default=None, description="Number of the IDF epoch of the fingerprint.")
+    candidate_source: Source | None = Field(default=None, description="Which index found the article that matched.")
     source: str | None = None
     url: str | None = None
-    topic: str | None = Field(None, description="Input topic of the message; partition and offset are its location.")
+    topic: str | None = Field(
+        default=None, description="Input topic of the message; partition and offset are its location."
+    )
     partition: int | None = None
     offset: int | None = None
     published_at: str | None = None
     received_at: str | None = None
     decided_at: str | None = None
-    reason: str | None = Field(None, description="Why a cluster goes by another id; only in announcements.")
-    scope: str | None = Field(None, description="Missing if the article has none.")
+    reason: str | None = Field(default=None, description="Why a cluster goes by another id; only in announcements.")
+    scope: str | None = Field(default=None, description="Missing if the article has none.")
 
 
 class FileAnswer(Answer):

@@ -32,9 +32,9 @@ class DecisionAnswer(Answer):
         description="An announcement says that an article was withdrawn or a cluster renamed."
     )
     relation: Relation | Announcement | None = None
-    id: str | None = Field(None, description="The article's id; null for a dead letter without a key.")
+    id: str | None = Field(default=None, description="The article's id; null for a dead letter without a key.")
     scope: str = ""
-    title: Encodable = Field("", description="Only for unique articles: links do not repeat it.")
+    title: Encodable = Field(default="", description="Only for unique articles: links do not repeat it.")
     source: str = ""
     url: str = ""
     published_at: str | None = None
@@ -46,10 +46,12 @@ class DecisionAnswer(Answer):
     candidate_source: Source | None = None
     fingerprint: str | None = None
     idf_epoch: int | None = None
-    reason: str | None = Field(None, description="Why a message is a dead letter, or a cluster goes by another id.")
-    detail: str | None = Field(None, description="Why a message is a dead letter, in words.")
-    decided_at: str | None = Field(None, description="The time of the message.")
-    message: MessageLocation | None = Field(None, description="Location of the judged message, if known.")
+    reason: str | None = Field(
+        default=None, description="Why a message is a dead letter, or a cluster goes by another id."
+    )
+    detail: str | None = Field(default=None, description="Why a message is a dead letter, in words.")
+    decided_at: str | None = Field(default=None, description="The time of the message.")
+    message: MessageLocation | None = Field(default=None, description="Location of the judged message, if known.")
     output: MessageLocation = Field(description="Location of the message that reports the decision.")
 
 

@@ -18,56 +18,58 @@ class TextSettings(Group):
     """From raw text to words."""
 
     segmenter: SegmenterName = Field(
-        "compiled",
+        default="compiled",
         description="Word segmenter. `compiled` gives the words of `rjieba`, several times faster.",
     )
     segment: Literal["all", "unproved"] = Field(
-        "all",
+        default="all",
         description="Which articles are segmented into words. `unproved` skips those that their content or landmarks "
         "prove to be copies, unless they are indexed for later articles; links of skipped articles have no Hamming "
         "distance and no fingerprint. This saves CPU with a slow segmenter; with `compiled` it saves little.",
     )
-    hmm: bool = Field(True, description="Whether jieba's model finds words that are not in the dictionary.")
-    simplify: bool = Field(True, description="Whether traditional characters are treated as their simplified forms.")
-    strip_html: bool = Field(True, description="Whether leftover HTML tags and entities are removed.")
+    hmm: bool = Field(default=True, description="Whether jieba's model finds words that are not in the dictionary.")
+    simplify: bool = Field(
+        default=True, description="Whether traditional characters are treated as their simplified forms."
+    )
+    strip_html: bool = Field(default=True, description="Whether leftover HTML tags and entities are removed.")
     user_dictionary: SettingPath | None = Field(
-        None, description="File of your own words, one `word [frequency] [tag]` per line, in jieba's format."
+        default=None, description="File of your own words, one `word [frequency] [tag]` per line, in jieba's format."
     )
     stop_words: SettingPath | None = Field(
-        None, description="File of stop words, one per line. Unset: the list in the package."
+        default=None, description="File of stop words, one per line. Unset: the list in the package."
     )
     marker_words: SettingPath | None = Field(
-        None, description="File of marker words, one per line. Unset: the list in the package."
+        default=None, description="File of marker words, one per line. Unset: the list in the package."
     )
     strip_boilerplate: bool = Field(
-        True,
+        default=True,
         description="Whether the comparison ignores links and site boilerplate (editor, copyright, disclaimer, "
         "promotion).",
     )
     boilerplate: SettingPath | None = Field(
-        None, description="File of boilerplate phrases, one per line. Unset: the list in the package."
+        default=None, description="File of boilerplate phrases, one per line. Unset: the list in the package."
     )
     learn_lines: bool = Field(
-        True,
+        default=True,
         description="Whether lines that a site puts around its articles are learnt from the stream and then ignored. "
         "A site is a source, or the host of the URL if the source is unknown.",
     )
     learn_min: int = Field(
-        20,
+        default=20,
         ge=2,
         le=1_000_000,
         json_schema_extra=unit("articles"),
         description="How many of a site's articles must begin or end with exactly the same line before it is learnt.",
     )
     learn_share: float = Field(
-        0.05,
+        default=0.05,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
         description="Minimum share of the site's articles that these must be.",
     )
     learn_max: int = Field(
-        1_000_000,
+        default=1_000_000,
         ge=1_000,
         le=10**8,
         json_schema_extra=unit("lines"),
@@ -83,35 +85,51 @@ class WeightSettings(Group):
     """Weights of words: tf x idf x (1 + part of speech + length + marker + title)."""
 
     profile: Literal["default", "paper2020"] = Field(
-        "default", description="Source of the factors below that are not set."
+        default="default", description="Source of the factors below that are not set."
     )
     noun: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor for nouns."
+        default=None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor for nouns."
     )
     verb: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor for verbs."
+        default=None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor for verbs."
     )
     other: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Part-of-speech factor for all other words."
+        default=None,
+        ge=0,
+        le=100,
+        json_schema_extra=unit("factor"),
+        description="Part-of-speech factor for all other words.",
     )
     length: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor for the longest word of a text."
+        default=None,
+        ge=0,
+        le=100,
+        json_schema_extra=unit("factor"),
+        description="Factor for the longest word of a text.",
     )
     marker: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor for marker words."
+        default=None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor for marker words."
     )
     title: float | None = Field(
-        None, ge=0, le=100, json_schema_extra=unit("factor"), description="Factor for words that occur in the title."
+        default=None,
+        ge=0,
+        le=100,
+        json_schema_extra=unit("factor"),
+        description="Factor for words that occur in the title.",
     )
     prior_documents: float | None = Field(
-        None,
+        default=None,
         ge=0,
         le=1e9,
         json_schema_extra=unit("articles"),
         description="Weight of the dictionary's frequencies, as a number of articles; 0: counts only.",
     )
-    idf_floor: float | None = Field(None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Minimum idf.")
-    idf_ceiling: float | None = Field(None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Maximum idf.")
+    idf_floor: float | None = Field(
+        default=None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Minimum idf."
+    )
+    idf_ceiling: float | None = Field(
+        default=None, ge=-100, le=100, json_schema_extra=unit("nats"), description="Maximum idf."
+    )
 
     @model_validator(mode="after")
     def _floor_below_ceiling(self) -> Self:
@@ -130,14 +148,14 @@ class IdfSettings(Group):
     """Document counts and the epochs in which they are used."""
 
     epoch_articles: int = Field(
-        50_000,
+        default=50_000,
         ge=10,
         le=10**9,
         json_schema_extra=unit("articles"),
         description="Number of articles judged with one epoch's counts.",
     )
     first_epoch_articles: int = Field(
-        1_000,
+        default=1_000,
         ge=10,
         le=10**9,
         json_schema_extra=unit("articles"),
@@ -145,7 +163,7 @@ class IdfSettings(Group):
         "to `idf.epoch_articles`.",
     )
     max_words: int = Field(
-        2_000_000,
+        default=2_000_000,
         ge=1_000,
         le=10**8,
         json_schema_extra=unit("words"),
@@ -160,37 +178,41 @@ class IdfSettings(Group):
 class SimhashSettings(Group):
     """The permuted SimHash tables."""
 
-    enabled: bool = Field(True, description="Whether the tables are maintained and probed.")
-    tables: int = Field(4, ge=1, le=32, json_schema_extra=unit("tables"), description="Number of permuted tables.")
-    prefix_bits: int = Field(28, ge=8, le=28, json_schema_extra=unit("bits"), description="Bits in a table's key.")
+    enabled: bool = Field(default=True, description="Whether the tables are maintained and probed.")
+    tables: int = Field(
+        default=4, ge=1, le=32, json_schema_extra=unit("tables"), description="Number of permuted tables."
+    )
+    prefix_bits: int = Field(
+        default=28, ge=8, le=28, json_schema_extra=unit("bits"), description="Bits in a table's key."
+    )
     probes: int = Field(
-        8,
+        default=8,
         ge=1,
         le=4096,
         json_schema_extra=unit("keys"),
         description="Keys looked up per table, most likely first (1: only the exact key).",
     )
     max_distance: int = Field(
-        3, ge=0, le=32, json_schema_extra=unit("bits"), description="Maximum Hamming distance of a candidate."
+        default=3, ge=0, le=32, json_schema_extra=unit("bits"), description="Maximum Hamming distance of a candidate."
     )
     bucket_cap: int = Field(
-        64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Entries visible per key, the newest."
+        default=64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Entries visible per key, the newest."
     )
 
 
 class LandmarkSettings(Group):
     """The landmark index."""
 
-    enabled: bool = Field(True, description="Whether landmarks are indexed and looked up.")
+    enabled: bool = Field(default=True, description="Whether landmarks are indexed and looked up.")
     keys: int = Field(
-        16,
+        default=16,
         ge=1,
         le=64,
         json_schema_extra=unit("keys"),
         description="Minimum number of a text's landmarks, which are its smallest n-gram hashes.",
     )
     spacing: int = Field(
-        24,
+        default=24,
         ge=1,
         le=100_000,
         json_schema_extra=unit("n-grams"),
@@ -198,29 +220,39 @@ class LandmarkSettings(Group):
         "texts share s n-grams, they share about s / spacing landmarks.",
     )
     most_keys: int = Field(
-        128,
+        default=128,
         ge=1,
         le=256,
         json_schema_extra=unit("keys"),
         description="Maximum number of landmarks of a long text; never more than `sketch.size`.",
     )
     cap: int = Field(
-        64, ge=1, le=4096, json_schema_extra=unit("entries"), description="Articles visible per landmark, the newest."
+        default=64,
+        ge=1,
+        le=4096,
+        json_schema_extra=unit("entries"),
+        description="Articles visible per landmark, the newest.",
     )
 
 
 class SketchSettings(Group):
     """The sketch used to verify candidates."""
 
-    gram: int = Field(5, ge=2, le=16, json_schema_extra=unit("characters"), description="Characters in an n-gram.")
+    gram: int = Field(
+        default=5, ge=2, le=16, json_schema_extra=unit("characters"), description="Characters in an n-gram."
+    )
     size: int = Field(
-        256, ge=16, le=1024, json_schema_extra=unit("hashes"), description="Hashes kept of each text's n-grams."
+        default=256, ge=16, le=1024, json_schema_extra=unit("hashes"), description="Hashes kept of each text's n-grams."
     )
     numbers: int = Field(
-        16, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of each text's numbers."
+        default=16, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of each text's numbers."
     )
     places: int = Field(
-        8, ge=4, le=64, json_schema_extra=unit("hashes"), description="Hashes kept of the places that each text names."
+        default=8,
+        ge=4,
+        le=64,
+        json_schema_extra=unit("hashes"),
+        description="Hashes kept of the places that each text names.",
     )
 
 
@@ -228,17 +260,21 @@ class VerifySettings(Group):
     """When a candidate counts as a match."""
 
     near_jaccard: float = Field(
-        0.33, ge=0.05, le=1, json_schema_extra=unit("share"), description="Minimum Jaccard similarity of a near copy."
+        default=0.33,
+        ge=0.05,
+        le=1,
+        json_schema_extra=unit("share"),
+        description="Minimum Jaccard similarity of a near copy.",
     )
     min_containment: float = Field(
-        0.6,
+        default=0.6,
         ge=0.05,
         le=1,
         json_schema_extra=unit("share"),
         description="Minimum containment of a cut copy or a round-up.",
     )
     cut_containment: float = Field(
-        0.9,
+        default=0.9,
         ge=0.5,
         le=1,
         json_schema_extra=unit("share"),
@@ -246,21 +282,21 @@ class VerifySettings(Group):
         "`contains` instead of `near`.",
     )
     cut_jaccard: float = Field(
-        0.75,
+        default=0.75,
         ge=0.05,
         le=1,
         json_schema_extra=unit("share"),
         description="Jaccard similarity below which a copy counts as differing much in size.",
     )
     min_grams: int = Field(
-        10,
+        default=10,
         ge=1,
         le=1000,
         json_schema_extra=unit("n-grams"),
         description="Texts with fewer n-grams are only compared as a whole.",
     )
     numbers_overlap: float = Field(
-        0.5,
+        default=0.5,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
@@ -268,7 +304,7 @@ class VerifySettings(Group):
         "(with 1, all of both); otherwise the text is a different bulletin. With 0, neither is compared.",
     )
     numbers_min: int = Field(
-        3,
+        default=3,
         ge=1,
         le=1000,
         json_schema_extra=unit("numbers"),
@@ -276,21 +312,21 @@ class VerifySettings(Group):
         "numbers and places taken together.",
     )
     places_min: int = Field(
-        1,
+        default=1,
         ge=1,
         le=1000,
         json_schema_extra=unit("places"),
         description="Places are compared only if both texts name at least this many.",
     )
     numbers_jaccard: float = Field(
-        0.95,
+        default=0.95,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
         description="Jaccard similarity at or above which different numbers count as misprints.",
     )
     numbers_grams: int = Field(
-        12,
+        default=12,
         ge=1,
         le=100_000,
         json_schema_extra=unit("n-grams"),
@@ -298,7 +334,7 @@ class VerifySettings(Group):
         "edited, including its numbers, and is still a copy.",
     )
     variant_jaccard: float = Field(
-        0.6,
+        default=0.6,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
@@ -306,7 +342,7 @@ class VerifySettings(Group):
         "and is indexed as well.",
     )
     chain_jaccard: float = Field(
-        0.4,
+        default=0.4,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
@@ -314,13 +350,13 @@ class VerifySettings(Group):
         "edits, less and less of the original is left.",
     )
     duplicates: list[Relation] = Field(
-        [relation for relation in Relation if relation is not Relation.REVISION],
+        default=[relation for relation in Relation if relation is not Relation.REVISION],
         description="Relations that make an article a duplicate; with any other it stays unique. A `revision` that is "
         "a duplicate belongs to the cluster of the article that it revises, and so do copies of its text.",
     )
 
     same_url: bool = Field(
-        True,
+        default=True,
         description="Whether a different text under a known URL is a revision, whatever its id, and never a copy of "
         "the earlier text. If false, URLs are not stored and cannot withdraw articles.",
     )
@@ -332,14 +368,14 @@ class WindowSettings(Group):
     """How long articles are remembered, in stream time (the time of the newest article so far)."""
 
     days: float = Field(
-        14.0,
+        default=14.0,
         ge=0.001,
         le=36_500,
         json_schema_extra=unit("days"),
         description="Maximum age, by publication time, of the articles that a new one is compared with.",
     )
     late: Literal["judge", "dead"] = Field(
-        "judge",
+        default="judge",
         description="What happens to an article that is older than the window on arrival: it is judged and remembered "
         "from its arrival on, or it becomes a dead letter.",
     )
@@ -349,13 +385,13 @@ class ClusterSettings(Group):
     """Which article of a cluster is the canonical one."""
 
     canonical: Literal["first_seen", "first_published", "preferred_source", "longest"] = Field(
-        "first_seen", description="Which article of a cluster the links name; of equals, the first seen."
+        default="first_seen", description="Which article of a cluster the links name; of equals, the first seen."
     )
     preferred_sources: list[str] = Field(
-        [], description="Sources in order of preference, for `preferred_source`; all others rank after them."
+        default=[], description="Sources in order of preference, for `preferred_source`; all others rank after them."
     )
     variants: int = Field(
-        8,
+        default=8,
         ge=1,
         le=16,
         json_schema_extra=unit("entries"),

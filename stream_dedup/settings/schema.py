@@ -34,12 +34,12 @@ class Settings(EngineSettings):
     tracing: TracingSettings = TracingSettings()
     log: LogSettings = LogSettings()
     kafka: dict[str, str] = Field(
-        {},
+        default={},
         description="Properties passed to librdkafka unchanged. Those that begin with `consumer.` or `producer.` go "
         "only to that client.",
     )
     registry: dict[str, str] = Field(
-        {},
+        default={},
         description="Properties passed to confluent-kafka's schema registry client unchanged. `url` is required if "
         "any format is not `json`.",
     )

@@ -19,12 +19,14 @@ _UNSENDABLE = re.compile(r"^ | \Z|[\x00-\x1f\x7f]")  # what is no value of an HT
 class HttpSettings(Group):
     """Metrics and health probes."""
 
-    host: str = Field("127.0.0.1", pattern=HOST, json_schema_extra=HOST_FORM, description="Address to listen on.")
+    host: str = Field(
+        default="127.0.0.1", pattern=HOST, json_schema_extra=HOST_FORM, description="Address to listen on."
+    )
     port: int = Field(
-        9108, ge=0, le=65535, description="Port of /metrics, /startupz, /healthz and /readyz; 0: any free port."
+        default=9108, ge=0, le=65535, description="Port of /metrics, /startupz, /healthz and /readyz; 0: any free port."
     )
     stuck_seconds: float = Field(
-        60.0,
+        default=60.0,
         ge=3,  # loops that wait for the broker turn about once a second, some every two
         le=3600,
         json_schema_extra=unit("seconds"),
@@ -36,22 +38,22 @@ class HttpSettings(Group):
 class ApiSettings(Group):
     """The HTTP API and its web page, which only read the state."""
 
-    enabled: bool = Field(False, description="Whether the service starts the API, as a separate process.")
+    enabled: bool = Field(default=False, description="Whether the service starts the API, as a separate process.")
     host: str = Field(
-        "127.0.0.1",
+        default="127.0.0.1",
         pattern=HOST,
         json_schema_extra=HOST_FORM,
         description="Address to listen on; any except loopback requires a token.",
     )
-    port: int = Field(9109, ge=0, le=65535, description="Port; 0: any free port.")
+    port: int = Field(default=9109, ge=0, le=65535, description="Port; 0: any free port.")
     token: str = Field(
-        "",
+        default="",
         repr=False,
         description="Token that clients must send as `Authorization: Bearer`, at least 16 characters. Empty: no "
         "authentication.",
     )
     refresh_ms: int = Field(
-        250,
+        default=250,
         ge=20,
         le=60_000,
         json_schema_extra=unit("milliseconds"),
@@ -59,14 +61,14 @@ class ApiSettings(Group):
         "ten seconds without requests it reads once a second.",
     )
     max_body_bytes: int = Field(
-        1 << 20,
+        default=1 << 20,
         ge=1 << 10,
         le=64 << 20,
         json_schema_extra=unit("bytes"),
         description="Maximum size of a request body; a larger one gets 413.",
     )
     nice: int = Field(
-        0,
+        default=0,
         ge=0,
         le=19,
         description="Niceness of the API process. With a higher value it yields to the stream while the cores are "
@@ -88,18 +90,18 @@ class ShadowSettings(Group):
     """Other thresholds, tried alongside those in force without any effect on the output."""
 
     enabled: bool = Field(
-        False,
+        default=False,
         description="Whether the stream is judged a second time, on a separate state that starts as a copy of the "
         "live one.",
     )
     verify: Annotated[dict[str, JsonValue], SubsetOf(VerifySettings)] = Field(
-        {}, description="Thresholds that differ from `verify`, by name; the others are those in force."
+        default={}, description="Thresholds that differ from `verify`, by name; the others are those in force."
     )
     topic: str = Field(
-        "articles.shadow", pattern=TOPIC, json_schema_extra=TOPIC_FORM, description="Topic of disagreements."
+        default="articles.shadow", pattern=TOPIC, json_schema_extra=TOPIC_FORM, description="Topic of disagreements."
     )
     sample: float = Field(
-        1.0,
+        default=1.0,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),
@@ -111,21 +113,25 @@ class ShadowSettings(Group):
 class LogSettings(Group):
     """Logs."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Minimum level that is logged.")
-    format: Literal["console", "json"] = Field("console", description="`console` is for people, `json` for machines.")
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Minimum level that is logged."
+    )
+    format: Literal["console", "json"] = Field(
+        default="console", description="`console` is for people, `json` for machines."
+    )
 
 
 class TracingSettings(Group):
     """OpenTelemetry spans of commits and of sampled messages. Requires the extra `otel`."""
 
-    enabled: bool = Field(False, description="Whether spans are created and sent.")
+    enabled: bool = Field(default=False, description="Whether spans are created and sent.")
     endpoint: str = Field(
-        "",
+        default="",
         description="URL of the collector (OTLP over HTTP), without a path: `http://collector:4318`. Empty: the value "
         "of OTEL_EXPORTER_OTLP_ENDPOINT.",
     )
     sample: float = Field(
-        0.01,
+        default=0.01,
         ge=0,
         le=1,
         json_schema_extra=unit("share"),

@@ -39,22 +39,22 @@ def topic_matches(wanted: str, topic: str) -> bool:
 class FieldSettings(Group):
     """Where each field is in the incoming JSON, as a dotted path."""
 
-    id: str = Field("id", min_length=1, description="Path of the article's id, a string or an integer.")
-    title: str = Field("title", min_length=1, description="Path of the title.")
-    body: str = Field("body", min_length=1, description="Path of the text that is compared.")
-    url: str = Field("url", min_length=1, description="Path of the URL, which names an article without an id.")
-    source: str = Field("source", min_length=1, description="Path of the publisher's name.")
+    id: str = Field(default="id", min_length=1, description="Path of the article's id, a string or an integer.")
+    title: str = Field(default="title", min_length=1, description="Path of the title.")
+    body: str = Field(default="body", min_length=1, description="Path of the text that is compared.")
+    url: str = Field(default="url", min_length=1, description="Path of the URL, which names an article without an id.")
+    source: str = Field(default="source", min_length=1, description="Path of the publisher's name.")
     published_at: str = Field(
-        "published_at",
+        default="published_at",
         min_length=1,
         description="Path of the publication time: ISO 8601, the forms of Chinese sites or of RSS, or seconds or "
         "milliseconds since 1970.",
     )
     deleted: str = Field(
-        "deleted", min_length=1, description="Path of a flag; true withdraws the article with that id or URL."
+        default="deleted", min_length=1, description="Path of a flag; true withdraws the article with that id or URL."
     )
     scope: str = Field(
-        "",
+        default="",
         description="Path of the scope (a tenant, a channel, a language), a string or an integer. Articles are "
         "compared only within a scope. Empty: no scope is read.",
     )
@@ -82,13 +82,13 @@ class InputSettings(Group):
     """What is read, and the limits that articles must respect."""
 
     topics: list[str] = Field(
-        ["articles.in"],
+        default=["articles.in"],
         min_length=1,
         description="Topics to read. A name that begins with ^ is a Python regular expression, applied from the start "
         "of topic names; the index's own topics are always excluded.",
     )
     group: str = Field(
-        "stream-dedup",
+        default="stream-dedup",
         min_length=1,
         pattern=r"\S",
         json_schema_extra=form("not blank"),
@@ -96,60 +96,66 @@ class InputSettings(Group):
         "the partitions.",
     )
     format: FormatName = Field(
-        "json",
+        default="json",
         description="Format of the message values. All except `json` use Confluent's wire format and the schemas of "
         "`registry.url`.",
     )
     formats: dict[str, FormatName] = Field(
-        {},
+        default={},
         description="Formats of topics that differ from `input.format`, by name or by a regular expression in "
         "`input.topics`.",
     )
-    validate_schema: bool = Field(True, description="Whether `json-schema` values are validated against their schema.")
+    validate_schema: bool = Field(
+        default=True, description="Whether `json-schema` values are validated against their schema."
+    )
     cloudevents: Literal["ignore", "accept"] = Field(
-        "ignore",
+        default="ignore",
         description="`accept`: `input.fields` can refer to CloudEvents attributes, in headers or around the data, as "
         "`ce_id`, `ce_time`, ...; for structured-mode events, the data is read as the article.",
     )
     fields: FieldSettings = FieldSettings()
     scope_header: str = Field(
-        "",
+        default="",
         description="Message header with the scope, in UTF-8. It takes precedence over `input.fields.scope`. Empty: "
         "no header is read.",
     )
     scope_missing: Literal["unscoped", "dead"] = Field(
-        "unscoped",
+        default="unscoped",
         description="What happens to a message without a scope: it is compared only with others without one, or "
         "becomes a dead letter.",
     )
     utc_offset: str = Field(
-        "+08:00",
+        default="+08:00",
         pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$",
         json_schema_extra=form("a sign, two digits of hours up to 14, a colon and two of minutes, such as +08:00"),
         description="Time zone of times that do not specify one.",
     )
     max_message_bytes: int = Field(
-        8 << 20,
+        default=8 << 20,
         ge=1024,
         le=1 << 30,
         json_schema_extra=unit("bytes"),
         description="Maximum size of a message that is decoded.",
     )
     max_body_chars: int = Field(
-        1_000_000,
+        default=1_000_000,
         ge=100,
         le=100_000_000,
         json_schema_extra=unit("characters"),
         description="Maximum length of a body that is judged.",
     )
     max_title_chars: int = Field(
-        2_000, ge=1, le=1_000_000, json_schema_extra=unit("characters"), description="Maximum length of a title."
+        default=2_000,
+        ge=1,
+        le=1_000_000,
+        json_schema_extra=unit("characters"),
+        description="Maximum length of a title.",
     )
     max_id_bytes: int = Field(
-        512, ge=16, le=4096, json_schema_extra=unit("bytes"), description="Maximum length of an id in UTF-8."
+        default=512, ge=16, le=4096, json_schema_extra=unit("bytes"), description="Maximum length of an id in UTF-8."
     )
     max_future_seconds: int = Field(
-        86_400,
+        default=86_400,
         ge=0,
         le=10**10,
         json_schema_extra=unit("seconds"),
@@ -221,34 +227,34 @@ class OutputSettings(Group):
     """Where decisions go."""
 
     unique: str = Field(
-        "articles.unique", pattern=TOPIC, json_schema_extra=TOPIC_FORM, description="Topic of unique articles."
+        default="articles.unique", pattern=TOPIC, json_schema_extra=TOPIC_FORM, description="Topic of unique articles."
     )
     duplicates: str = Field(
-        "articles.duplicates", pattern=TOPIC, json_schema_extra=TOPIC_FORM, description="Topic of links."
+        default="articles.duplicates", pattern=TOPIC, json_schema_extra=TOPIC_FORM, description="Topic of links."
     )
     dead: str = Field(
-        "articles.dead",
+        default="articles.dead",
         pattern=TOPIC,
         json_schema_extra=TOPIC_FORM,
         description="Topic of dead letters: messages that cannot be judged.",
     )
     clusters: str = Field(
-        "articles.clusters",
+        default="articles.clusters",
         pattern=TOPIC,
         json_schema_extra=TOPIC_FORM,
         description="Compacted topic of clusters, keyed by the canonical article's id.",
     )
     format: FormatName = Field(
-        "json",
+        default="json",
         description="Format of links and clusters. Unique articles and dead letters keep the incoming bytes.",
     )
     register_schemas: bool = Field(
-        True,
+        default=True,
         description="Whether the service registers the schemas of links and clusters (as TOPIC-value); if not, they "
         "must already exist.",
     )
     create: bool = Field(
-        True,
+        default=True,
         description="Whether missing topics are created: outputs with the broker's defaults, the clusters and state "
         "topics as compacted.",
     )
@@ -258,34 +264,34 @@ class CommitSettings(Group):
     """When decisions are committed, and with which guarantee. The first limit reached triggers a commit."""
 
     guarantee: Literal["exactly_once", "at_least_once"] = Field(
-        "exactly_once",
+        default="exactly_once",
         description="`exactly_once`: outputs, changelog and input offsets in one Kafka transaction. `at_least_once`: "
         "for brokers without transactions; after a kill, the outputs of a commit may appear twice, under the same "
         "keys.",
     )
     articles: int = Field(
-        2048,
+        default=2048,
         ge=1,
         le=4096,
         json_schema_extra=unit("messages"),
         description="Messages after which a commit is due.",
     )
     bytes: int = Field(
-        32 << 20,
+        default=32 << 20,
         ge=1 << 20,
         le=1 << 30,
         json_schema_extra=unit("bytes"),
         description="Bytes of messages after which a commit is due.",
     )
     interval_ms: int = Field(
-        25,
+        default=25,
         ge=1,
         le=10_000,
         json_schema_extra=unit("milliseconds"),
         description="Time after its first message when a commit is due.",
     )
     deadline_seconds: float = Field(
-        60.0,
+        default=60.0,
         ge=5,
         le=240,
         json_schema_extra=unit("seconds"),
@@ -298,11 +304,11 @@ class StateSettings(Group):
     """Where and how the index is stored: on Kafka as a changelog, and in a directory as a RocksDB database."""
 
     directory: SettingPath = Field(
-        Path("state"),
+        default=Path("state"),
         description="Directory of the databases, one for each set of settings that fingerprints depend on.",
     )
     name: str = Field(
-        "",
+        default="",
         pattern=r"^[a-zA-Z0-9._-]{0,200}$",
         json_schema_extra=form("at most 200 characters out of a-z, A-Z, 0-9, dot, underscore and hyphen"),
         description="Name of the index on Kafka. Its topics are NAME.owner and NAME.changelog.DIGEST, and only one "
@@ -310,24 +316,28 @@ class StateSettings(Group):
         "replaced.",
     )
     lag_records: int = Field(
-        1_000,
+        default=1_000,
         ge=1,
         le=10**9,
         json_schema_extra=unit("records"),
         description="A replica at most this far behind the changelog counts as warm.",
     )
     cache_bytes: int = Field(
-        256 << 20, ge=1 << 20, le=1 << 40, json_schema_extra=unit("bytes"), description="Size of RocksDB's block cache."
+        default=256 << 20,
+        ge=1 << 20,
+        le=1 << 40,
+        json_schema_extra=unit("bytes"),
+        description="Size of RocksDB's block cache.",
     )
     write_buffer_bytes: int = Field(
-        32 << 20,
+        default=32 << 20,
         ge=1 << 20,
         le=1 << 32,
         json_schema_extra=unit("bytes"),
         description="Size of each write buffer (at most two per column family).",
     )
     sync: bool = Field(
-        False,
+        default=False,
         description="Whether each commit is flushed to disk. If not, a power failure (not a kill) makes the service "
         "repeat the last moments of the stream.",
     )

@@ -1,5 +1,6 @@
 """Settings: precedence of their sources, and faults reported with name, value and bound."""
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -428,3 +429,11 @@ def test_settings_cannot_be_changed() -> None:
     """Settings are frozen, so no threshold changes while the service runs."""
     with pytest.raises(ValueError, match="frozen"):
         setattr(Settings().commit, "articles", 3)  # noqa: B010  # the type checker forbids it too
+
+
+def test_type_checkers_see_which_settings_have_a_default() -> None:
+    """They know pydantic's fields by the standard for dataclasses, in which a default that is not named is none."""
+    for path in sorted((_ROOT / "stream_dedup" / "settings").glob("*.py")):
+        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+        fields = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Field"]
+        assert not [f"{path.name}:{field.lineno}" for field in fields if field.args]
