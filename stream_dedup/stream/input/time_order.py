@@ -157,20 +157,18 @@ class TimeOrder:
         now, to_come = time.monotonic(), None
         self._listened += min(now - self._looked_at, _TURN_SECONDS)
         self._looked_at = now
-        heads = [
-            (queue.rank(now), number, queue) for number, queue in enumerate(self._queues.values()) if queue.waiting
-        ]
+        heads = [(queue.rank(now), queue.place, queue) for queue in self._queues.values() if queue.waiting]
         heapify(heads)
         taken: list[Message] = []
         while heads and len(taken) < most:
-            (waits, timestamp, _), number, queue = heads[0]
+            (waits, timestamp, _), place, queue = heads[0]
             if waits:
                 to_come = self._earliest_to_come(is_behind) if to_come is None else to_come
                 if timestamp > to_come:
                     break
             taken.append(queue.pop())
             if queue.waiting:
-                heapreplace(heads, (queue.rank(now), number, queue))
+                heapreplace(heads, (queue.rank(now), place, queue))
             else:
                 heappop(heads)
                 if to_come is not None and self._is_awaited(queue, is_behind):

@@ -5,7 +5,7 @@ Knows messages and how they arrive; knows no broker.
 
 import random
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Message, TopicPartition
@@ -121,6 +121,18 @@ def test_partitions_take_turns_with_messages_of_one_timestamp() -> None:
         _add(order, partition, *[60] * 20)
     taken = order.take(_ALL, lambda _: False)
     assert [place_of(message)[1] for message in taken] == [0, 1] * 20
+
+
+@pytest.mark.parametrize("assigned", [*permutations(range(3))])
+@pytest.mark.usefixtures("clock")
+def test_turns_do_not_depend_on_how_partitions_were_assigned(assigned: Sequence[int]) -> None:
+    """A backlog that is read again is judged in the same order: the same article is the first of its copies."""
+    order = TimeOrder(_Client(), bounded=True)
+    for partition in assigned:
+        order.begin([("in", partition)])
+    for partition in reversed(assigned):
+        _add(order, partition, 500, 500)
+    assert [place_of(message)[1] for message in order.take(_ALL, lambda _: False)] == [0, 1, 2, 0, 1, 2]
 
 
 @pytest.mark.usefixtures("clock")
