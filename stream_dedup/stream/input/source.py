@@ -108,7 +108,7 @@ class Source:
         self._positions = InputPositions(positions, identify, OFFSET_END if self._from_end else OFFSET_BEGINNING)
         self._recurring_faults = RecurringFaults()
         self._subscription = Subscription(
-            settings, self._consumer, self._assigned, self._revoked, self._recurring_faults
+            settings, self._consumer, properties, self._assigned, self._revoked, self._recurring_faults
         )
         self._losses = Losses(self._recurring_faults)
         self._fault: BrokerError | None = None

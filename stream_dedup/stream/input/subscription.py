@@ -13,7 +13,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import Settings, is_expression
-from stream_dedup.stream.kafka.clients import consumer_properties
 from stream_dedup.stream.kafka.places import Place
 from stream_dedup.stream.kafka.topics import matching_topics
 
@@ -29,8 +28,9 @@ class Subscription:
     """The topics that a consumer is subscribed to: expressions also match topics that are created later.
 
     Args:
-        settings: the topics, and how often they are looked up.
+        settings: the topics.
         consumer: the consumer.
+        properties: those of the consumer, which say how often topics are looked up.
         assigned: called when the group gives it partitions.
         revoked: called when the group takes partitions from it.
         recurring_faults: logs faults.
@@ -40,6 +40,7 @@ class Subscription:
         self,
         settings: Settings,
         consumer: Consumer,
+        properties: Mapping[str, str],
         assigned: Handler,
         revoked: Handler,
         recurring_faults: RecurringFaults,
@@ -49,7 +50,7 @@ class Subscription:
         self._assigned = assigned
         self._revoked = revoked
         self._recurring_faults = recurring_faults
-        refresh_ms = int(consumer_properties(settings)["topic.metadata.refresh.interval.ms"])  # -1: never
+        refresh_ms = int(properties["topic.metadata.refresh.interval.ms"])  # -1: never
         self._pause_seconds = refresh_ms / 1000 if refresh_ms > 0 else math.inf
         self._look_at = -math.inf
         self._topics: list[str] = []

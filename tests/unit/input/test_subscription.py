@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from stream_dedup.observe.recurring_faults import RecurringFaults
 from stream_dedup.settings import load_settings
 from stream_dedup.stream.input.subscription import Subscription
+from stream_dedup.stream.kafka.clients import consumer_properties
 from stream_dedup.stream.kafka.places import Place
 from tests.unit.clock import Clock
 from tests.unit.input.client import IN, OTHER, Client
@@ -28,7 +29,8 @@ def _subscription(client: Client, topics: str = "in", refresh_ms: float = 1_000 
     settings = load_settings(
         flags=[f"input.topics={topics}", f"kafka.topic.metadata.refresh.interval.ms={refresh_ms:.0f}"]
     )
-    return Subscription(settings, cast("Consumer", client), lambda *_: None, lambda *_: None, RecurringFaults())
+    consumer, properties = cast("Consumer", client), consumer_properties(settings)
+    return Subscription(settings, consumer, properties, lambda *_: None, lambda *_: None, RecurringFaults())
 
 
 def _told(looks: Sequence[set[Place]], client: Client, on_look: Callable[[int], None]) -> list[object]:
