@@ -32,6 +32,7 @@ from stream_dedup.closing import SelfClosing
 from stream_dedup.index.stores.database import check_files, open_database
 from stream_dedup.index.stores.errors import DATABASE_FILE, store_error
 from stream_dedup.index.stores.figures import Figures, figure, figures_of
+from stream_dedup.index.stores.linked import LinkedDirectory, needs_links
 from stream_dedup.index.stores.options import access_of, all_in_order, options_of, write_options
 from stream_dedup.index.stores.store import (
     Drop,
@@ -79,6 +80,7 @@ class RocksStore(SelfClosing):
         write_buffer_bytes: size of each write buffer.
         sync: whether a write waits for the disk.
         read_only: open an existing store for reading, even while another process writes to it; create and lock nothing.
+            Nothing need be writable.
         follow: open it for reading likewise, as it was at the last `catch_up`; names a directory that only this process
             uses, for RocksDB's notes. If the writer removes a file meanwhile, this may fail as if it were missing.
 
@@ -106,14 +108,19 @@ class RocksStore(SelfClosing):
         # RocksDB locks a directory by its name: under a second one, the same process would write to it twice.
         self._directory = directory = directory.resolve()
         self._read_only = read_only = read_only or follow is not None
+        self._links: LinkedDirectory | None = None
         options = options_of(cache_bytes, write_buffer_bytes, read_only=read_only, follows=follow is not None)
-        with self._action("open"):
+        with self._action("open"), ExitStack() as opened:
             if not read_only:
                 _check_index(directory)
                 directory.mkdir(parents=True, exist_ok=True)
+            elif needs_links(directory):
+                self._links = opened.enter_context(LinkedDirectory(directory))
+            shown = self._links.path if self._links else directory
             if follow is not None:
-                check_files(directory, follow)
-            self._database = open_database(directory, options, access_of(read_only=read_only, follow=follow))
+                check_files(shown, follow)
+            self._database = open_database(shown, options, access_of(read_only=read_only, follow=follow))
+            opened.pop_all()
         if not read_only:
             shutil.rmtree(directory / _SCRATCH, ignore_errors=True)
         self._families = {
@@ -140,6 +147,8 @@ class RocksStore(SelfClosing):
             StoreError: RocksDB cannot read.
         """
         with self._action("read"):
+            if self._links:
+                self._links.refresh()
             self._database.try_catch_up_with_primary()
 
     @property
@@ -362,6 +371,8 @@ class RocksStore(SelfClosing):
             self._end_upkeep()
         with self._upkeep, self._action("close"), ExitStack() as closing:
             self._handles.clear()
+            if self._links:
+                closing.callback(self._links.close)
             # The last one registered is closed first, so the database is closed after its families.
             for database in self._families.values():
                 closing.callback(_close, database)
