@@ -40,9 +40,9 @@ _BLOCK_US = 1.5  # to read a block
 _POSTING_US = 0.1  # to read a posting and compute its distance
 _ENTRY_US = 10.0  # to read an entry, mostly not from the block cache, and compare it
 _INSERT_US = 0.65  # to write a posting, including its merges
-# A core, which judges an article in 450 us, costs as much as 8 GB of memory or 250 GB of disk.
-_US_PER_MEMORY_GB = 450 / 8
-_US_PER_DISK_GB = 450 / 250
+# A core, which judges an article in 170 us, costs as much as 8 GB of memory or 250 GB of disk.
+_US_PER_MEMORY_GB = 170 / 8
+_US_PER_DISK_GB = 170 / 250
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,9 +123,9 @@ def test_each_step_is_paid_as_often_as_it_is_taken(price: str, times: int, monke
 
 
 def test_time_memory_and_disk_are_weighed_by_their_rent() -> None:
-    """A core, which judges an article in 450 us, costs as much as 8 GB of memory or 250 GB of disk."""
+    """A core, which judges an article in 170 us, costs as much as 8 GB of memory or 250 GB of disk."""
     memory, disk = Space(0, 0, 8e9, 0, 0), Space(0, 0, 0, 0, 250e9)
-    assert weighed(450, Space(0, 0, 0, 0, 0)) == pytest.approx(weighed(0, memory)) == pytest.approx(weighed(0, disk))
+    assert weighed(170, Space(0, 0, 0, 0, 0)) == pytest.approx(weighed(0, memory)) == pytest.approx(weighed(0, disk))
 
 
 def test_time_is_taken_for_new_articles_alone() -> None:
