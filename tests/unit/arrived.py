@@ -1,18 +1,21 @@
-"""A message as a consumer hands it out, as far as decoding needs one.
+"""A message as a consumer hands it out, as far as its readers need one, or an error in its place.
 
-Knows what decoding asks of a message; knows nothing of brokers.
+Knows what is asked of a message; knows nothing of brokers.
 """
 
 from collections.abc import Sequence
 
+from confluent_kafka import KafkaError
+
 from stream_dedup.decode import Header
+from stream_dedup.stream.kafka.places import Place
 
 
 class ArrivedMessage:
     """A message.
 
     Args:
-        content: its value.
+        content: its value; None if it has none.
         timestamp_ms: when it was written, milliseconds since 1970 in UTC.
         offset: where it is in its partition.
         partition: which one.
@@ -24,7 +27,7 @@ class ArrivedMessage:
 
     def __init__(
         self,
-        content: bytes,
+        content: bytes | None,
         timestamp_ms: int = 2,
         offset: int = 7,
         *,
@@ -48,9 +51,9 @@ class ArrivedMessage:
 
     def __len__(self) -> int:
         """Return the size of the value."""
-        return len(self._content)
+        return len(self._content or b"")
 
-    def value(self) -> bytes:
+    def value(self) -> bytes | None:
         """Return the value."""
         return self._content
 
@@ -87,3 +90,16 @@ class ArrivedMessage:
     def timestamp(self) -> tuple[int, int]:
         """Return the kind of the timestamp, that of its producer, and the timestamp."""
         return 1, self._timestamp_ms
+
+
+class Fault(ArrivedMessage):
+    """An error in place of a message."""
+
+    def __init__(self, code: int, place: Place = ("in", 0), offset: int = 0, told: str = "as the broker says") -> None:
+        super().__init__(b"", offset=offset, partition=place[1], topic=place[0])
+        self._code = code
+        self._told = told
+
+    def error(self) -> KafkaError:  # type: ignore[override]  # not as of a message
+        """Return the error."""
+        return KafkaError(self._code, self._told)

@@ -22,19 +22,6 @@ Make = Callable[..., Source]
 IN, OTHER = ("in", 0), ("in", 1)
 
 
-class Fault(ArrivedMessage):
-    """An error in place of a message."""
-
-    def __init__(self, code: int, place: Place = IN, offset: int = 0, told: str = "as the broker says") -> None:
-        super().__init__(b"", offset=offset, partition=place[1], topic=place[0])
-        self._code = code
-        self._told = told
-
-    def error(self) -> KafkaError:  # type: ignore[override]  # not as of a message
-        """Return the error."""
-        return KafkaError(self._code, self._told)
-
-
 class Client:
     """A client that is assigned what the test says at the first call, and hands out what has arrived.
 

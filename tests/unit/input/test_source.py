@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from stream_dedup.stream.input.source import Lag
 from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.places import IDENTITY, Place
-from tests.unit.arrived import ArrivedMessage
+from tests.unit.arrived import ArrivedMessage, Fault
 from tests.unit.clock import Clock
-from tests.unit.input.client import GOES_ON, IN, OTHER, Client, Fault, Make, some
+from tests.unit.input.client import GOES_ON, IN, OTHER, Client, Make, some
 
 
 def test_batch_waits_for_its_first_message_and_then_until_it_is_due(make: Make, client: Client, clock: Clock) -> None:

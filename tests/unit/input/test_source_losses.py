@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 
 from stream_dedup.stream.input import losses
 from stream_dedup.stream.kafka.places import epoch_at
-from tests.unit.arrived import ArrivedMessage
-from tests.unit.input.client import GOES_ON, IN, OTHER, Client, Fault, Make, some, taken, timed
+from tests.unit.arrived import ArrivedMessage, Fault
+from tests.unit.input.client import GOES_ON, IN, OTHER, Client, Make, some, taken, timed
 
 _END_LOST = "Partition log truncation detected at offset 6 (leader epoch 1): broker end offset is {} (leader epoch 2)"
 
