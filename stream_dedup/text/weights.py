@@ -113,6 +113,7 @@ def weigh(terms: Terms, titles: Terms | None, lexicon: Lexicon, epoch: Epoch, pr
     """
     title_offsets = np.zeros(len(terms.offsets), np.int64) if titles is None else titles.offsets
     title_hashes = np.empty(0, np.uint64) if titles is None else titles.hashes
+    factors = profile.factors()
     counted = _Counted(epoch.keys, epoch.counts, float(epoch.documents), lexicon.prior, lexicon.unknown_prior)
     return _weigh(
         terms.offsets,
@@ -121,9 +122,9 @@ def weigh(terms: Terms, titles: Terms | None, lexicon: Lexicon, epoch: Epoch, pr
         terms.entries,
         terms.markers,
         _in_title(terms.offsets, terms.hashes, title_offsets, title_hashes),
-        _idf_of(terms.hashes, terms.entries, counted, profile.factors(), _known_idf(epoch, lexicon, profile)),
+        _idf_of(terms.hashes, terms.entries, counted, factors, _known_idf(epoch, lexicon, profile)),
         lexicon.part_of_speech,
-        profile.factors(),
+        factors,
     )
 
 

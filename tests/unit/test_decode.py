@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import example, given
@@ -142,6 +143,7 @@ def test_body_alone_is_enough() -> None:
         (_message(published_at="Sun, 18 Oct 2026 20:00:00 CST"), Reason.INVALID_TIME),  # China's, or America's
         (_message(published_at="Sun, 18 Brumaire 2026 20:00:00"), Reason.INVALID_TIME),
         (_message(published_at="1500-01-01T00:00:00Z"), Reason.INVALID_TIME),
+        (_message(published_at="1899-12-31T23:59:59.999Z"), Reason.INVALID_TIME),
         (_message(published_at="0001-01-01T00:00:00+14:00"), Reason.INVALID_TIME),
         (_message(published_at=-3_000_000_000), Reason.INVALID_TIME),
         (_message(published_at="inf"), Reason.INVALID_TIME),
@@ -316,6 +318,12 @@ def test_article_without_id_and_url_is_named_by_its_content() -> None:
 def test_one_moment_in_every_form(moment: object) -> None:
     """ISO 8601, the forms of Chinese sites and of RSS, seconds and milliseconds give the same time."""
     assert _published(moment) == _NOW
+
+
+def test_earliest_time_is_the_beginning_of_1900() -> None:
+    """In UTC; that of a millisecond before is an error."""
+    since_1900 = datetime(1970, 1, 1, tzinfo=UTC) - datetime(1900, 1, 1, tzinfo=UTC)
+    assert _published("1900-01-01T00:00:00Z") == -since_1900 // timedelta(milliseconds=1)
 
 
 def test_time_without_offset_is_in_the_zone_of_the_settings() -> None:
