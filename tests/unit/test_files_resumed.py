@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import orjson
+import psutil
 import pytest
 
 from deploy.demo.samples import sample_stream
@@ -359,6 +360,25 @@ def test_batch_waits_for_the_disk_where_that_is_asked_for(
         before = dict(synced)
         results.kept()
     assert before == ({(tmp_path / name).stat().st_ino: length for name, length in lengths.items()} if sync else {})
+
+
+def test_results_go_to_a_directory_that_is_made_for_them(tmp_path: Path) -> None:
+    """With all that lead to it."""
+    out = tmp_path / "2026" / "12" / "01"
+    with Results(out, dict.fromkeys(NAMES, 0), sync=False) as results:
+        results.dead.add(b"{}")
+        results.write()
+        results.kept()
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == {**dict.fromkeys(NAMES, b""), NAMES[2]: b"{}\n"}
+
+
+def test_results_that_cannot_all_be_opened_leave_none_open(tmp_path: Path) -> None:
+    """A program that embeds the engine goes on after the error, and would keep them for good."""
+    (tmp_path / NAMES[2]).mkdir()
+    with pytest.raises(IsADirectoryError, match=NAMES[2]):
+        Results(tmp_path, dict.fromkeys(NAMES, 0), sync=False)
+    held = [Path(file.path).name for file in psutil.Process().open_files()]
+    assert not {*NAMES}.intersection(held)
 
 
 def _write_two(results: Results, path: Path) -> None:
