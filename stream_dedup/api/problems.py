@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from stream_dedup.ask.bounds import TooLongError, quoted
+from stream_dedup.ask.bounds import BlankError, TooLongError, quoted
 from stream_dedup.ask.lookup import UnknownArticleError
 from stream_dedup.ask.query_service import NoReasonError, UniqueArticleError
 from stream_dedup.ask.texts import LostTextError
@@ -65,6 +65,7 @@ _KINDS: dict[type[Exception], _Kind] = {
     UniqueArticleError: _Kind(status.HTTP_409_CONFLICT, Code.UNIQUE_ARTICLE),
     NoReasonError: _Kind(status.HTTP_409_CONFLICT, Code.EXPIRED_LINK),
     LostTextError: _Kind(status.HTTP_410_GONE, Code.LOST_TEXT),
+    BlankError: _Kind(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID),
     TooLongError: _Kind(status.HTTP_422_UNPROCESSABLE_CONTENT, Code.INVALID),
     BrokerError: _Kind(status.HTTP_503_SERVICE_UNAVAILABLE, Code.UNAVAILABLE),
     RegistryError: _Kind(status.HTTP_503_SERVICE_UNAVAILABLE, Code.UNAVAILABLE),

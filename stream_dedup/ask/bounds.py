@@ -16,6 +16,10 @@ class TooLongError(ValueError):
     """A text that is asked about is too long to be an article."""
 
 
+class BlankError(ValueError):
+    """A text that is asked about shows nothing, so that it would be no article."""
+
+
 def checked_id(text: str) -> str:
     """Return an id if it is valid.
 

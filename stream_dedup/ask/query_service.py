@@ -22,7 +22,7 @@ from stream_dedup.ask.answers import (
     StatusAnswer,
     TextAnswer,
 )
-from stream_dedup.ask.bounds import check_length, quoted
+from stream_dedup.ask.bounds import BlankError, check_length, quoted
 from stream_dedup.ask.figures import Figures, FiguresReader, ShadowFigures
 from stream_dedup.ask.follower import StateFollower, View
 from stream_dedup.ask.lookup import Lookup, message_location
@@ -45,6 +45,7 @@ from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.kafka.messages import Messages
 from stream_dedup.stream.kafka.places import in_input
 from stream_dedup.stream.state.states import is_of_files, state_to_read
+from stream_dedup.text.blank import is_blank
 from stream_dedup.version import __version__
 
 # Entries made searchable per second, at some 20 us each: while searches keep coming, and otherwise.
@@ -161,11 +162,14 @@ class QueryService(SelfClosing):
 
         Raises:
             TooLongError: the article is too long to be judged.
+            BlankError: it shows nothing.
             StoreError: the state cannot be read.
         """
         bounds = self._settings.input
         check_length("the body", article.body, bounds.max_body_chars, "input.max_body_chars")
         check_length("the title", article.title, bounds.max_title_chars, "input.max_title_chars")
+        if is_blank(article.body):
+            raise BlankError("the text is blank: there is nothing to compare")
         self._searched_until = time.monotonic() + _SEARCH_SECONDS
         explainer = self._explainer()
         with self._follower.view() as view:

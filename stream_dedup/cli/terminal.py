@@ -331,6 +331,7 @@ def text_of(path: Path, most: int) -> str:
     """
     from stream_dedup.ask.bounds import TooLongError
     from stream_dedup.files.readers import STANDARD_INPUT, FileFormatError, check_exists
+    from stream_dedup.text.blank import is_blank
     from stream_dedup.text.utf8 import TO_UTF8
 
     check_exists(path)
@@ -346,7 +347,7 @@ def text_of(path: Path, most: int) -> str:
         raise FileFormatError(f"{path} is not valid UTF-8: {TO_UTF8}; {error}") from None
     if len(text) > most:
         raise too_long
-    if not text.strip():
+    if is_blank(text):
         raise FileFormatError(f"{path} is blank: there is nothing to compare")
     return text
 

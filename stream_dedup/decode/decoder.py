@@ -4,7 +4,6 @@ Knows what each field means and how large it may be; knows nothing of paths, of 
 """
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,14 +14,8 @@ from stream_dedup.decode.moment import milliseconds_of
 from stream_dedup.decode.reason import Reason, UndecodableError
 from stream_dedup.decode.scope import Header, ScopeReader
 from stream_dedup.settings import InputSettings
-from stream_dedup.text.normal import Normaliser
+from stream_dedup.text.blank import is_blank
 
-# A letter or digit that is certainly shown, so that nearly no body has to be normalised twice: before it there are no
-# entities and at most plain tags, which hide nothing. Left out are those of which normalising may leave nothing.
-_SHOWN = re.compile(
-    r"(?:[^<&]*</?(?!script|style)[a-z][^<>&]*>)*?[^<&]*?[^\W_\u037a\u115f\u1160\u3164\ufb50-\ufeff\uff9e-\uffa0]",
-    re.IGNORECASE,
-)
 _LONGEST_NAME = 2_000  # characters of a URL or a source that links repeat; some URLs contain a whole picture
 
 
@@ -106,7 +99,7 @@ class Decoder:
             raise UndecodableError(Reason.MISSING_FIELD, f"no {self._paths.path('body')}")
         if len(body) > self._settings.max_body_chars:
             raise _too_large(f"the body has {len(body)} characters", "max_body_chars", self._settings.max_body_chars)
-        if _blank(body):
+        if is_blank(body):
             raise UndecodableError(Reason.EMPTY_BODY, "the body is empty or blank")
         title = self._paths.text(fields, "title") or ""
         if len(title) > self._settings.max_title_chars:
@@ -168,11 +161,6 @@ class Decoder:
 
 def _too_large(told: str, setting: str, most: int) -> UndecodableError:
     return UndecodableError(Reason.TOO_LARGE, f"{told}: input.{setting} = {most} is the limit")
-
-
-def _blank(body: str) -> bool:
-    """Return whether a body shows nothing: it is empty, or has only invisible characters and tags."""
-    return _SHOWN.match(body) is None and Normaliser()(body).strip() == ""
 
 
 def _derived_id(url: str, source: str, title: str, body: str) -> str:

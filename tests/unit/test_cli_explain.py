@@ -67,9 +67,10 @@ def test_explain_names_texts_that_it_cannot_read(invoke: Invoke, tmp_path: Path)
     result = invoke("explain", first, second)
     told = "b.txt is not valid UTF-8: convert GBK with iconv -f gb18030 -t utf-8, UTF-16 with iconv -f utf-16 -t utf-8"
     assert (result.exit_code, told in one_line(result.stderr)) == (2, True)
-    (tmp_path / "blank.txt").write_text(" \n\u3000", "utf-8")
-    result = invoke("explain", first, tmp_path / "blank.txt")
-    assert (result.exit_code, "blank.txt is blank" in " ".join(result.stderr.split())) == (2, True)
+    for blank in (" \n\u3000", "<p>&nbsp;</p>\u200b"):
+        (tmp_path / "blank.txt").write_text(blank, "utf-8")
+        result = invoke("explain", first, tmp_path / "blank.txt")
+        assert (result.exit_code, "blank.txt is blank" in " ".join(result.stderr.split())) == (2, True)
     result = invoke("explain", first, first, "--state", tmp_path / "nowhere")
     assert (result.exit_code, one_line(result.stderr).find("nowhere is not a state directory: name one") > 0) == (
         1,

@@ -70,6 +70,7 @@ def test_of_a_long_id_errors_name_the_beginning(client: TestClient) -> None:
         (b'{"body": "a", "unheard-of": 1}', "'unheard-of' is not a member"),
         (json.dumps(dict.fromkeys(map(str, range(1_000)))).encode(), "the body: it has 1000 members"),
         (b'{"body": "   "}', "the text is blank"),
+        (b'{"body": "<p>&nbsp;</p>"}', "the text is blank"),  # a dead letter, if it came as an article
         (b'{"body": "a", "limit": 1000}', "less than or equal to 100"),
         (b'{"body": "a", "limit": 1e999}', "finite"),
         (b'{"body": "a", "id": "\\u001f"}', "U+001F"),
