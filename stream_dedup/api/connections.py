@@ -15,6 +15,8 @@ from stream_dedup.api.problems import Code, problem
 
 KEEP_ALIVE_SECONDS = 10  # without a request
 PATIENCE_SECONDS = 30.0  # for a request to be complete, and for an answer to be taken
+# curl, for one, sends an address as it was typed, with Chinese ids.
+_LIKELY = "In its address, all characters outside ASCII must be percent-encoded (curl -G --data-urlencode 'id=...')"
 MOST_CONNECTIONS = 256  # including those that browsers keep open
 
 
@@ -63,9 +65,10 @@ class Connection(H11Protocol):
         self._restart_timeout()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a request that is not HTTP in the common form of errors."""
+        """Answer a request that is not HTTP in the common form of errors, with its most likely cause."""
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            told = problem(status.HTTP_400_BAD_REQUEST, Code.NOT_HTTP, f"this is not an HTTP request: {msg}")
+            detail = f"this is not an HTTP request: {msg} {_LIKELY}"
+            told = problem(status.HTTP_400_BAD_REQUEST, Code.NOT_HTTP, detail)
             headers = [*told.raw_headers, *BROWSER_HEADERS.items(), (b"connection", b"close")]
             head = h11.Response(status_code=told.status_code, headers=headers)
             for event in (head, h11.Data(data=bytes(told.body)), h11.EndOfMessage()):

@@ -204,6 +204,13 @@ def test_what_is_no_http_is_told_so(sent: bytes, port: int) -> None:
     assert json.loads(body)["code"] == "not_http"
 
 
+def test_address_as_it_was_typed_is_told_to_be_encoded(port: int) -> None:
+    """Chinese letters in it are no HTTP, and curl sends them as they are."""
+    with _connected(port, "GET /v1/article?id=新闻 HTTP/1.1\r\nHost: x\r\n\r\n".encode()) as client:
+        _, _, body = _rest(client).partition(b"\r\n\r\n")
+    assert "curl -G --data-urlencode" in json.loads(body)["detail"]
+
+
 def test_garbage_amid_a_request_is_told_so(port: int) -> None:
     """After an invalid chunk length there is nobody left to answer the rest, and the server goes on serving others."""
     with _connected(port, b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n") as client:
