@@ -17,6 +17,11 @@ export function keepToken(token) {
   sessionStorage.setItem(TOKEN, token);
 }
 
+/** Return whether there is a token, right or wrong. */
+export function hasToken() {
+  return sessionStorage.getItem(TOKEN) !== null;
+}
+
 /**
  * Ask the API.
  * @param {string} path - after /v1/.

@@ -1,6 +1,6 @@
 // The page: polls the service every two seconds, and sends its user's queries. Knows when and what is asked.
 
-import { ask, keepToken } from "./ask.js";
+import { ask, hasToken, keepToken } from "./ask.js";
 import { clusterOf, decisionOf, reasonOf } from "./article.js";
 import { addressOf, at, foreign, make } from "./elements.js";
 import { markCurrent, showLatest } from "./latest.js";
@@ -124,11 +124,11 @@ function problem(error) {
   return make("p", { class: "problem" }, foreign(wrongWith(error)));
 }
 
-/** Show at the top of the page what affects all of it: no API, or no token. */
+/** Show at the top of the page what affects all of it: no API, or not the right token. */
 function notice(error) {
   if (error.status === UNAUTHORISED) {
     at("token-form").hidden = false;
-    tell(word("wantsToken"), "ill");
+    tell(word(hasToken() ? "wrongToken" : "wantsToken"), "ill");
   } else if (!error.status) {
     tell(word("noApi"), "ill");
   }

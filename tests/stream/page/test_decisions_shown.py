@@ -240,7 +240,7 @@ def test_second_text_that_was_revised_is_told(site: Site, browser: Browser) -> N
 
 
 def test_token_is_asked_for_and_kept_for_the_tab(site: Site, browser: Browser) -> None:
-    """Without the right token the page only asks for it; with it everything is shown, even after a reload."""
+    """Until the right token is given the page only asks for it, and says if one was wrong; it is kept over a reload."""
     with _guarded_api(site) as url, watched(browser, url) as page:
         page.open()
         expect(page.page.locator("#state")).to_have_text("The API needs its token")
@@ -250,7 +250,9 @@ def test_token_is_asked_for_and_kept_for_the_tab(site: Site, browser: Browser) -
             assert page.text("#judged") == "–"
             page.page.get_by_label("Token (api.token)").fill(given)
             page.page.get_by_role("button", name="Enter").click()
-        expect(page.page.locator("#state")).not_to_have_text("The API needs its token")
+            if given != _TOKEN:
+                expect(page.page.locator("#state")).to_have_text("This is not the API's token")
+        expect(page.page.locator("#state")).not_to_have_text("This is not the API's token")
         expect(page.page.locator("#judged")).not_to_have_text("–")
         page.page.reload()
         expect(page.page.locator("#judged")).not_to_have_text("–")
