@@ -134,7 +134,9 @@ def _fingerprints(fingerprints: tuple[str, str], names: tuple[str, str], width: 
 
 
 def _words(title: str, words: Sequence[WordAnswer], names: tuple[str, str]) -> RenderableType:
-    return ByWidth(lambda width: Group(_words_table(title, words, _headings(names, width)), Text()))
+    # Not the table's own title, which would be broken at the table's width.
+    heading = Text(title, "table.title")
+    return ByWidth(lambda width: Group(heading, _words_table(words, _headings(names, width)), Text()))
 
 
 def _headings(names: tuple[str, str], width: int) -> tuple[str, str]:
@@ -142,8 +144,8 @@ def _headings(names: tuple[str, str], width: int) -> tuple[str, str]:
     return names if sum(map(cell_len, names)) <= width // 2 else ("first", "second")
 
 
-def _words_table(title: str, words: Sequence[WordAnswer], headings: tuple[str, str]) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+def _words_table(words: Sequence[WordAnswer], headings: tuple[str, str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("word", overflow="fold")
     for heading in headings:
         table.add_column(plain(heading), justify="right", overflow="fold", no_wrap=True)

@@ -294,6 +294,9 @@ def test_measures_are_told_with_their_names() -> None:
         "Hamming 5 bits [] with the weights of IDF epoch 0",
         "shared keys 3 landmarks, 1 table keys, content",
     } < set(lines)
+    assert {"heaviest shared words", "heaviest differing words"} < set(lines), (
+        "no heading is broken, however narrow the table"
+    )
     shared, _, differing = " ".join(lines).partition("heaviest differing words")
     assert ("国家统计局 2.1000 2.2000" in shared, differing.split()[-2:]) == (True, ["夜市", "1.5000"])
     other = measures.model_copy(update={"relation": None, "keys": KeysAnswer(content=False, landmarks=0, table_keys=0)})
