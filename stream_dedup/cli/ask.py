@@ -59,7 +59,8 @@ as_text = option_parser(required_utf8)
 as_id = option_parser(_id)
 as_scope = option_parser(lambda text: checked_scope(required_utf8(text)))
 
-IdArgument = Annotated[str, typer.Argument(help="Id of the article.", metavar="ID", parser=as_id)]
+_DASH = "with -- before it, if it begins with a dash"
+IdArgument = Annotated[str, typer.Argument(help=f"Id of the article, {_DASH}.", metavar="ID", parser=as_id)]
 ScopeOption = Annotated[
     str,
     typer.Option("--scope", help="Scope of the article, if it has one.", metavar="SCOPE", parser=as_scope),
@@ -127,7 +128,9 @@ def article_command(
 
 
 def cluster_command(
-    article: Annotated[str, typer.Argument(help="Id of any article in the cluster.", metavar="ID", parser=as_id)],
+    article: Annotated[
+        str, typer.Argument(help=f"Id of any article in the cluster, {_DASH}.", metavar="ID", parser=as_id)
+    ],
     scope: ScopeOption = "",
     limit: Annotated[int, typer.Option(min=0, max=MOST_MEMBERS, help="Maximum number of members shown.")] = 50,
     offset: Annotated[int, typer.Option(min=0, max=MOST_SKIPPED, help="Number of members skipped before them.")] = 0,
