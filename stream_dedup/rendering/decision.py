@@ -69,8 +69,8 @@ def _name(one: DecisionAnswer | DisagreementAnswer) -> str:
 
 def _why(decision: DecisionAnswer) -> str:
     if decision.decision == "unique":
-        beside = f"{decision.relation} of {decision.matched}: " if decision.relation else ""
-        return f"{beside}{decision.title}"
+        beside = f"{decision.relation} of {decision.matched}" if decision.relation else ""
+        return ": ".join(filter(None, (beside, decision.title)))
     if decision.decision == "dead":
         return f"{decision.reason}: {(decision.detail or '').partition(': ')[2]}"
     if decision.decision == "announcement":

@@ -351,6 +351,7 @@ _OUTPUT = MessageLocation(topic="out", partition=0, offset=0)
             {"decision": "unique", "scope": "tenant", "title": "夜市", "relation": "near", "matched": "n-1"},
             "unique tenant/n-7 石桥网 near of n-1: 夜市",
         ),
+        ({"decision": "unique", "relation": "revision", "matched": "n-7"}, "unique n-7 石桥网 revision of n-7"),
         (
             {"decision": "duplicate", "relation": "near", "duplicate_of": "n-1", "matched": "n-1", "hamming": 0},
             "near n-7 石桥网 of n-1: Hamming 0, landmark",
