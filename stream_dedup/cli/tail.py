@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _DECISIONS = ["unique", "duplicate", "announcement", "dead"]
 _RELATIONS = [str(relation) for relation in (*Relation, *Announcement)]
+# A shadow judges articles; it sees neither dead letters nor what is announced.
+_SHADOWED = ["unique", "duplicate"], [str(relation) for relation in Relation]
 
 
 def _or(names: Sequence[str]) -> str:
@@ -98,8 +100,9 @@ def tail_command(
     settings = settings_of(config, flags)
     if last and beginning:
         fail("--last and --from-beginning cannot be used together", EXIT_USAGE)
-    _check("--decision", decisions, _DECISIONS)
-    _check("--relation", relations, _RELATIONS)
+    known_decisions, known_relations = _SHADOWED if shadow else (_DECISIONS, _RELATIONS)
+    _check("--decision", decisions, known_decisions)
+    _check("--relation", relations, known_relations)
     wanted = _wanted(decisions, relations, sources, ids)
     from stream_dedup.stream.kafka.clients import BrokerError
     from stream_dedup.stream.kafka.tail import Tail

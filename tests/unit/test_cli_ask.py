@@ -168,6 +168,8 @@ def test_no_more_may_be_asked_for_than_by_http(arguments: tuple[str, ...], most:
         (("explain", "a.txt", "--id", "一"), 2, "do not give files"),
         (("tail", "--relation", "nearly"), 2, "--relation nearly: choose from exact, near"),
         (("tail", "--decision", "maybe"), 2, "--decision maybe: choose from unique, duplicate"),
+        (("tail", "--shadow", "--relation", "withdrawn"), 2, "--relation withdrawn: choose from exact, near"),
+        (("tail", "--shadow", "--decision", "dead"), 2, "--decision dead: choose from unique, duplicate"),
         (("tail", "--last", "3", "--from-beginning"), 2, "cannot be used together"),
         (("tail", "--last", "3"), 1, "cannot read the topic articles.unique: "),
         (("tail", "--last", "3"), 1, ": see kafka.bootstrap.servers"),
