@@ -55,7 +55,7 @@ def plan_command(
         typer.Option(
             "--memory",
             parser=option_parser(quantity),
-            help="Maximum memory of the process, such as 4G.",
+            help="Maximum memory of the process, without the page cache, such as 4G.",
             metavar="BYTES",
         ),
     ] = None,

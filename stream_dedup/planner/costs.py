@@ -78,6 +78,7 @@ class Space:
         filters: filters of the SimHash tables, in memory.
         lists: filters and fences of all posting lists, in memory.
         memory: memory of the process: lists, block cache, write buffers and everything else.
+        cached: blocks of all posting lists, which look-ups read from the system's page cache.
         tables: the SimHash tables, on disk.
         disk: all runs and families, without the log, which RocksDB limits to 256 MB.
     """
@@ -85,6 +86,7 @@ class Space:
     filters: float
     lists: float
     memory: float
+    cached: float
     tables: float
     disk: float
 
@@ -101,14 +103,15 @@ def space_of(plan: TablePlan | None, traffic: Traffic, settings: Settings) -> Sp
     tables = [(packed(tables_of(plan, settings), size), count) for size, count in runs] if plan else []
     others = [(packed(lists, size), count) for lists in others_of(settings) for size, count in runs]
     in_memory = sum(part.memory * count for part, count in (*tables, *others))
-    on_disk = sum(part.disk * count for part, count in (*tables, *others))
+    blocks = sum(part.packed * count for part, count in (*tables, *others))
     records = HELD_WINDOWS * traffic.articles * _RECORD_BYTES
     return Space(
         sum(part.filter * count for part, count in tables),
         in_memory,
         in_memory + settings.state.cache_bytes + _WRITE_BUFFERS + _PROCESS,
+        blocks,
         sum(part.disk * count for part, count in tables),
-        on_disk + records + traffic.kept * (entry_bytes(settings) + _ENTRY_BYTES),
+        blocks + in_memory + records + traffic.kept * (entry_bytes(settings) + _ENTRY_BYTES),
     )
 
 

@@ -5,12 +5,12 @@ Knows which settings are tried; knows nothing of how recall and costs are comput
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 
 from stream_dedup.picklable import PicklableError
-from stream_dedup.planner.costs import space_of
+from stream_dedup.planner.costs import Space, space_of
 from stream_dedup.planner.expect import Expectation, Model, Shape, expectation_of, recalls
 from stream_dedup.planner.found import FARTHEST
 
@@ -39,11 +39,13 @@ class UnreachableError(PicklableError, ValueError):
         recall: the target recall.
         limits: limits of memory and disk.
         best: the expectation closest to the target; None if no settings stay within the limits.
+        least: the least memory and disk that any settings take.
     """
 
-    def __init__(self, recall: float, limits: Limits, best: Expectation | None) -> None:
+    def __init__(self, recall: float, limits: Limits, best: Expectation | None, least: Limits) -> None:
         within, of = (" within the limits", "within them") if limits != Limits() else ("", "of all settings")
-        attained = f"the best {of} is {best.recall:.4f}" if best else "no settings at all stay within them"
+        nothing = f"no settings at all stay within them: the smallest take {_gigabytes(least.memory)} of memory and "
+        attained = f"the best {of} is {best.recall:.4f}" if best else f"{nothing}{_gigabytes(least.disk)} of disk"
         super().__init__(f"a recall of {recall:g} cannot be reached{within}: {attained}")
         self.best = best
 
@@ -73,14 +75,30 @@ def cheapest(recall: float, model: Model, limits: Limits) -> Expectation:
             if best is None or one.cost < best.cost:
                 best = one
     if best is None:
-        raise UnreachableError(recall, limits, expectation_of(nearest[1], model) if nearest else None)
+        raise UnreachableError(recall, limits, expectation_of(nearest[1], model) if nearest else None, _least(model))
     return best
 
 
 def _within(model: Model, limits: Limits) -> Iterator[tuple[int, int]]:
     """Yield the numbers of tables and prefix bits that stay within the limits."""
+    for tables, prefix_bits, space in _spaces(model):
+        if space.memory <= limits.memory and space.disk <= limits.disk:
+            yield tables, prefix_bits
+
+
+def _least(model: Model) -> Limits:
+    """Return the least memory and disk that any settings take."""
+    spaces = [space for _, _, space in _spaces(model)]
+    return Limits(min(space.memory for space in spaces), min(space.disk for space in spaces))
+
+
+def _spaces(model: Model) -> Iterator[tuple[int, int, Space]]:
+    """Yield all numbers of tables and prefix bits that are tried, with the space that they take."""
     for prefix_bits in _PREFIX_BITS:
         for tables in _TABLES:
-            space = space_of(Shape(tables, prefix_bits, 1, 0).plan, model.traffic, model.settings)
-            if space.memory <= limits.memory and space.disk <= limits.disk:
-                yield tables, prefix_bits
+            yield tables, prefix_bits, space_of(Shape(tables, prefix_bits, 1, 0).plan, model.traffic, model.settings)
+
+
+def _gigabytes(size: float) -> str:
+    """Return a size, rounded up, so that what is shown is enough."""
+    return f"{ceil(size / 1e7) / 100:,g} GB"

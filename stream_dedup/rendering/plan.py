@@ -67,6 +67,7 @@ def _rows(expected: Expectation) -> Iterator[tuple[str, str]]:
     yield "filters of the tables in memory", _bytes(space.filters)
     yield "posting lists in memory", _bytes(space.lists)
     yield "memory of the process", _bytes(space.memory)
+    yield "page cache for the posting lists", _bytes(space.cached)
     yield "tables on disk per indexed article", f"{expected.disk_per_entry:,.0f} B"
     yield "tables on disk", _bytes(space.tables)
     yield "state on disk", _bytes(space.disk)

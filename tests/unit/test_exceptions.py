@@ -36,7 +36,7 @@ def _invalid() -> ValidationError:
 _MADE: list[Exception] = [
     UndecodableError(Reason.INVALID_JSON, "it is none"),
     RefusedError(422, Code.INVALID, "it is wrong"),
-    UnreachableError(0.9, Limits(memory=1.0), None),
+    UnreachableError(0.9, Limits(memory=1.0), None, Limits(2.0, 3.0)),
     NestedSettingsError(("shadow", "verify"), _invalid()),
     PropertyError({"sasl.password": "it is missing"}, "and more"),
     ChangelogLostError("changelog", 3, 5),

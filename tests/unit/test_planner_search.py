@@ -1,5 +1,6 @@
 """The planner reaches the recall, keeps the limits, and reports what cannot be reached."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -84,6 +85,14 @@ def test_memory_holds_all_posting_lists() -> None:
     assert less.lists > less.filters == all_of_it.filters
 
 
+def test_page_cache_holds_what_look_ups_map() -> None:
+    """With the default settings, `make bench-scale` measured 316 bytes per entry mapped at ten million entries."""
+    defaults = Settings().simhash
+    shape = Shape(defaults.tables, defaults.prefix_bits, defaults.probes, defaults.max_distance)
+    space = expectation_of(shape, replace(MODEL, traffic=Traffic(1e7 / HELD_WINDOWS, 1.0))).space
+    assert space.cached / 1e7 == pytest.approx(316, rel=0.1)
+
+
 def test_memory_and_disk_hold_what_the_settings_and_the_traffic_say() -> None:
     """A larger block cache takes its size; a copy has records on disk, and in reserve an entry there too."""
     plan, traffic, settings = USUAL.plan, Traffic(1e6, 0.5), MODEL.settings
@@ -124,8 +133,8 @@ def test_each_step_is_paid_as_often_as_it_is_taken(price: str, times: int, monke
 
 def test_time_memory_and_disk_are_weighed_by_their_rent() -> None:
     """A core, which judges an article in 170 us, costs as much as 8 GB of memory or 250 GB of disk."""
-    memory, disk = Space(0, 0, 8e9, 0, 0), Space(0, 0, 0, 0, 250e9)
-    assert weighed(170, Space(0, 0, 0, 0, 0)) == pytest.approx(weighed(0, memory)) == pytest.approx(weighed(0, disk))
+    memory, disk = Space(0, 0, 8e9, 0, 0, 0), Space(0, 0, 0, 0, 0, 250e9)
+    assert weighed(170, Space(0, 0, 0, 0, 0, 0)) == pytest.approx(weighed(0, memory)) == pytest.approx(weighed(0, disk))
 
 
 def test_time_is_taken_for_new_articles_alone() -> None:
@@ -198,6 +207,13 @@ def test_limits_are_told_of_where_there_are_any() -> None:
 
 
 def test_limits_that_nothing_keeps_are_refused() -> None:
-    """An index of a million articles does not fit into a megabyte."""
-    with pytest.raises(UnreachableError, match="no settings at all stay within them"):
+    """An index of a million articles does not fit into a megabyte; within the limits that are told instead, one is."""
+    with pytest.raises(UnreachableError, match="no settings at all stay within them") as refused:
         cheapest(0.5, MODEL, Limits(memory=1e6))
+    told = re.search(r"the smallest take ([\d.]+) GB of memory and ([\d.]+) GB of disk", str(refused.value))
+    assert told
+    memory, disk = (float(size) * 1e9 for size in told.groups())
+    with pytest.raises(UnreachableError) as least:
+        cheapest(0.9999, MODEL, Limits(memory, disk))
+    assert least.value.best
+    assert least.value.best.space.memory > memory - 1e7

@@ -536,7 +536,7 @@ def test_article_tells_each_fact_with_its_name() -> None:
 
 def test_plan_tells_each_figure_beside_that_of_now() -> None:
     """Bytes have the unit that suits them, times are in milliseconds, and tables that are off have no settings."""
-    space = Space(filters=1.5e9, lists=2.5e9, memory=3.5e9, tables=4.5e12, disk=5.5e12)
+    space = Space(filters=1.5e9, lists=2.5e9, memory=3.5e9, cached=4e9, tables=4.5e12, disk=5.5e12)
     planned = Expectation(
         Shape(6, 22, 96, 14),
         recall=0.91234,
@@ -549,7 +549,7 @@ def test_plan_tells_each_figure_beside_that_of_now() -> None:
         time_us=9_870,
         cost=0,
     )
-    off = Space(filters=0, lists=2.5e6, memory=3.5e6, tables=0, disk=5.5e8)
+    off = Space(filters=0, lists=2.5e6, memory=3.5e6, cached=4e6, tables=0, disk=5.5e8)
     now = Expectation(Shape(0, 0, 0, 0), 0.0, 0.0, 0.0, 0.0, 0.0, off, 0.0, 0.0, 0.0)
     model = Model(copies_of(0.8), STRANGERS, Traffic(1e6, 0.4), Settings())
     lines = printed(plan_shown(planned, now, model)).splitlines()
@@ -567,6 +567,7 @@ def test_plan_tells_each_figure_beside_that_of_now() -> None:
         ["filters of the tables in memory", "1.5 GB", "0.0 kB"],
         ["posting lists in memory", "2.5 GB", "2.5 MB"],
         ["memory of the process", "3.5 GB", "3.5 MB"],
+        ["page cache for the posting lists", "4.0 GB", "4.0 MB"],
         ["tables on disk per indexed article", "678 B", "0 B"],
         ["tables on disk", "4.5 TB", "0.0 kB"],
         ["state on disk", "5.5 TB", "550.0 MB"],
