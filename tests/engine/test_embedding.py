@@ -16,6 +16,7 @@ import stream_dedup
 from stream_dedup import Article, Deduplicator, Relation
 from stream_dedup.article import Withdrawal
 from stream_dedup.engine.judged import Change
+from stream_dedup.index.records.ledger import ChangelogPosition
 from stream_dedup.index.stores.rocks import RocksStore
 from stream_dedup.index.stores.store import Family, StoreError
 from stream_dedup.settings import EngineSettings, StateSettings, load_settings
@@ -261,3 +262,13 @@ def test_texts_of_nothing_but_markup_are_not_copies_of_one_another() -> None:
     with Deduplicator(settings=SETTINGS) as engine:
         engine.add(Article("1", "\u200b\u200b"))
         assert engine.add(Article("2", '<img src="https://a.example/photo.jpg">')).unique
+
+
+def test_state_of_a_service_is_refused(tmp_path: Path) -> None:
+    """Its changelog would lack what is judged, and the service refuse the state; the directory is released."""
+    for _ in range(2):
+        with Deduplicator(store=RocksStore(tmp_path)) as service:
+            place = ChangelogPosition("stream-dedup.changelog.0123abcd/id", 1)
+            service.apply(service.decide(articles()[:1]).change, {("in", 0): 1}, place)
+        with pytest.raises(StoreError, match=r"the state of a service, .*: name another directory"):
+            Deduplicator(tmp_path)
