@@ -74,9 +74,9 @@ def dedup_command(
     from stream_dedup.files.readers import FileFormatError
     from stream_dedup.files.results import has_decisions
     from stream_dedup.files.run import Summary, are_regular, check_files, dedup_files
+    from stream_dedup.index.peek import check_not_of_service
     from stream_dedup.index.stores.rocks import open_store
     from stream_dedup.index.stores.store import MemoryStore
-    from stream_dedup.stream.state.states import check_not_of_service
 
     summary, heard = Summary(), list[int]()
 

@@ -22,9 +22,10 @@ from stream_dedup.engine.state import State
 from stream_dedup.engine.warm_up import FROZEN_FROM, run_warm_up, warm_up_settings
 from stream_dedup.fingerprint.features import Fingerprinter
 from stream_dedup.index.changelog import Commit, CommitReader, commit_records
-from stream_dedup.index.records.ledger import ChangelogPosition, Positions, Progress, load_changelog_position
+from stream_dedup.index.peek import check_not_of_service
+from stream_dedup.index.records.ledger import ChangelogPosition, Positions, Progress
 from stream_dedup.index.stores.rocks import open_store
-from stream_dedup.index.stores.store import FileStore, MemoryStore, StoreError
+from stream_dedup.index.stores.store import FileStore, MemoryStore
 from stream_dedup.settings import EngineSettings, Settings, StateSettings
 from stream_dedup.settings.kinds import required_path
 from stream_dedup.signals import holding_interrupt
@@ -285,15 +286,9 @@ def _opened(directory: Path | str | None, settings: EngineSettings) -> FileStore
     if not isinstance(directory, str | PathLike):
         raise TypeError(f"{shown(directory)}: a directory is needed, as a Path or a text; settings come after it")
     kept = settings.state if isinstance(settings, Settings) else StateSettings()
-    store = open_store(Path(required_path(directory)), kept)
-    if load_changelog_position(store) is not None:
-        store.close()
-        # The state would be ahead of its changelog, and the service refuse it.
-        raise StoreError(
-            f"{directory} holds the state of a service, whose changelog would not know of what is judged here: name "
-            "another directory"
-        )
-    return store
+    path = Path(required_path(directory))
+    check_not_of_service(path)
+    return open_store(path, kept)
 
 
 def _checked(settings: EngineSettings | None) -> EngineSettings:

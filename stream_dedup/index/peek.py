@@ -1,6 +1,6 @@
 """What can be read from a state on disk without opening it for writing: whether it is one, and what it was made with.
 
-Knows the directory of a database; knows nothing of services or of the current settings.
+Knows the directory of a database; knows nothing of the current settings.
 """
 
 import fcntl
@@ -54,6 +54,19 @@ def has_changelog(directory: Path) -> bool:
             return load_changelog_position(store) is not None
     except StoreError:
         return False
+
+
+def check_not_of_service(directory: Path) -> None:
+    """Refuse a directory for a state without a changelog if it is, or contains, a state that has one, as a service's.
+
+    Raises:
+        StoreError: it does.
+    """
+    if any(map(has_changelog, [directory, *(file.parent for file in directory.glob(f"*/{DATABASE_FILE}"))])):
+        raise StoreError(
+            f"{directory} holds the state of a service, whose changelog would not know of what is judged here: name "
+            "another directory"
+        )
 
 
 def epoch_of_state(directory: Path) -> Epoch:

@@ -265,10 +265,15 @@ def test_texts_of_nothing_but_markup_are_not_copies_of_one_another() -> None:
 
 
 def test_state_of_a_service_is_refused(tmp_path: Path) -> None:
-    """Its changelog would lack what is judged, and the service refuse the state; the directory is released."""
+    """Its changelog would lack what is judged, and the service refuse the state; the directories stay as they are."""
+    state = tmp_path / "0123abcd"
     for _ in range(2):
-        with Deduplicator(store=RocksStore(tmp_path)) as service:
+        with Deduplicator(store=RocksStore(state)) as service:
             place = ChangelogPosition("stream-dedup.changelog.0123abcd/id", 1)
             service.apply(service.decide(articles()[:1]).change, {("in", 0): 1}, place)
-        with pytest.raises(StoreError, match=r"the state of a service, .*: name another directory"):
-            Deduplicator(tmp_path)
+        for refused in (state, tmp_path):
+            with pytest.raises(
+                StoreError, match=f"^{refused} holds the state of a service, .*: name another directory"
+            ):
+                Deduplicator(refused)
+        assert list(tmp_path.iterdir()) == [state]

@@ -183,7 +183,7 @@ def test_state_of_a_service_is_refused(invoke: Invoke, articles: Path, tmp_path:
             assert result.exit_code == 1
             assert one_line(result.stderr) == (
                 f"error: {named} holds the state of a service, whose changelog would not know of what is judged here: "
-                "name another --state"
+                "name another directory"
             )
             assert _content(directory) == before
         assert not (tmp_path / "out").exists()

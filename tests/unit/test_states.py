@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from stream_dedup import Article, Deduplicator, scratch
+from stream_dedup.index.peek import check_not_of_service
 from stream_dedup.index.records.ledger import ChangelogPosition, start_put
 from stream_dedup.index.stores.rocks import open_store
 from stream_dedup.index.stores.store import StoreError
@@ -15,7 +16,6 @@ from stream_dedup.stream.kafka.clients import BrokerError
 from stream_dedup.stream.state import restore
 from stream_dedup.stream.state.changelog import ChangelogIncompleteError
 from stream_dedup.stream.state.states import (
-    check_not_of_service,
     check_own,
     digest_of,
     discard,

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from stream_dedup.engine.comparability import comparability
-from stream_dedup.index.peek import has_changelog, is_state, settings_of_state
+from stream_dedup.index.peek import is_state, settings_of_state
 from stream_dedup.index.records.ledger import FORMAT_VERSION, ChangelogPosition, differing_settings
 from stream_dedup.index.stores.store import StoreError
 from stream_dedup.settings import Settings
@@ -72,19 +72,6 @@ def other_states(settings: Settings, digest: str) -> list[Path]:
 def _states_in(directory: Path) -> list[Path]:
     # The service may not be allowed to look into other entries, such as a file system's lost+found.
     return sorted(path for path in directory.glob(_ANY_DIGEST) if is_state(path))
-
-
-def check_not_of_service(directory: Path) -> None:
-    """Refuse a directory for the state of a run over files if it is, or contains, the state of a service.
-
-    Raises:
-        StoreError: it does.
-    """
-    if has_changelog(directory) or _states_in(directory):
-        raise StoreError(
-            f"{directory} holds the state of a service, whose changelog would not know of what is judged here: name "
-            "another --state"
-        )
 
 
 def check_not_of_files(settings: Settings) -> None:
