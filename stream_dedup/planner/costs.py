@@ -32,14 +32,14 @@ _ENTRY_BYTES = 21  # an entry's key, and RocksDB's overhead
 _RECORD_BYTES = 75  # the records of an article and of its URL, with real names and sources
 _PROCESS = 420e6  # dictionaries, compiled loops, word counts, a batch, and the postings that are not in a run yet
 
-_ARTICLE_US = 10.0  # fixed, per article
-_PROBE_US = 0.05  # to compute a key
-_ASK_US = 0.035  # to check it against the filter of one run
-_KEY_US = 0.5  # to look up a key in all runs
-_BLOCK_US = 1.5  # to read a block
-_POSTING_US = 0.1  # to read a posting and compute its distance
+_ARTICLE_US = 1.5  # fixed, per article
+_PROBE_US = 0.04  # to compute a key
+_ASK_US = 0.01  # to check it against the filter of one run
+_KEY_US = 0.2  # to look up a key in all runs
+_BLOCK_US = 0.5  # to read a block
+_POSTING_US = 0.04  # to read a posting and compute its distance
 _ENTRY_US = 10.0  # to read an entry, mostly not from the block cache, and compare it
-_INSERT_US = 0.65  # to write a posting, including its merges
+_INSERT_US = 0.3  # to write a posting, including its merges
 # A core, which judges an article in 170 us, costs as much as 8 GB of memory or 250 GB of disk.
 _US_PER_MEMORY_GB = 170 / 8
 _US_PER_DISK_GB = 170 / 250

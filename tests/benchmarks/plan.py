@@ -48,7 +48,7 @@ from tests.benchmarks.population import Population, fingerprints_of, slices
 
 _ASKED = 2_048  # new articles looked up, and as many copies
 _READ = 6_000  # articles read from the file
-_BATCH = 512  # articles per look-up, as in the service
+_BATCH = Settings().commit.articles  # per look-up, as in a service at full load
 _TURNS = 5  # over the articles that are looked up: the first is a warm-up
 _SIMILARITY = 0.8
 _RECALLS = (0.95, 0.98)
