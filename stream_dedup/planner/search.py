@@ -44,8 +44,11 @@ class UnreachableError(PicklableError, ValueError):
 
     def __init__(self, recall: float, limits: Limits, best: Expectation | None, least: Limits) -> None:
         within, of = (" within the limits", "within them") if limits != Limits() else ("", "of all settings")
-        nothing = f"no settings at all stay within them: the smallest take {_gigabytes(least.memory)} of memory and "
-        attained = f"the best {of} is {best.recall:.4f}" if best else f"{nothing}{_gigabytes(least.disk)} of disk"
+        if best:
+            attained = f"the best {of} is {best.recall:.4f}"
+        else:
+            smallest = f"{_gigabytes(least.memory)} of memory and {_gigabytes(least.disk)} of disk"
+            attained = f"no settings at all stay within them: the smallest take {smallest}"
         super().__init__(f"a recall of {recall:g} cannot be reached{within}: {attained}")
         self.best = best
 
